@@ -1,0 +1,46 @@
+"""What all tests share: one thread, and where the real data lie."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the tests run in several processes; threads that wait for each other would slow them down
+
+
+@pytest.fixture(scope="session")
+def fashion() -> Path:
+    """The folder of `fashion_precomp`, or a skip that says where it was looked for."""
+    root = Path(os.environ.get("TRUEPAIR_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = root / "fashion_precomp"
+    if not folder.is_dir():
+        pytest.skip(f"real data not found at {folder}; set TRUEPAIR_DATA to the folder that holds fashion_precomp")
+    return folder
+
+
+WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "plain", "shiny")
+
+
+def write_tiny_precomp(folder: Path, *, images: dict[str, int] | None = None, seed: int = 0) -> Path:
+    """A small learnable data set in the precomp layout: two captions an image, words tied to feature directions."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    directions = rng.normal(size=(len(WORDS), 8))
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, count in (images or {"train": 48, "dev": 16, "test": 16}).items():
+        features, captions = np.zeros((count, 3, 8), dtype=np.float16), []
+        for image in range(count):
+            words = rng.choice(len(WORDS), size=3, replace=False)
+            features[image] = directions[words] + 0.1 * rng.normal(size=(3, 8))
+            captions += [" ".join(WORDS[word] for word in rng.permutation(words)) for _ in range(2)]
+        np.save(folder / f"{split}_ims.npy", features)
+        (folder / f"{split}_caps.txt").write_text("\n".join(captions) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny data set, not to be written to."""
+    return write_tiny_precomp(tmp_path_factory.mktemp("tiny") / "tiny")

@@ -1,0 +1,85 @@
+"""The memory is keyed by pair id: order, repetition and gaps in what is written do not matter."""
+
+import pytest
+import torch
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.errors import InputError
+
+
+def memory(count=6):
+    made = CorrespondenceMemory(count)
+    made.register("label", 1.0)
+    return made
+
+
+def test_values_are_written_and_read_by_id():
+    kept = memory()
+    kept.write("label", torch.tensor([4, 0]), torch.tensor([0.25, 0.75]))
+    assert kept.read("label").tolist() == [0.75, 1, 1, 1, 0.25, 1]
+    assert kept.read("label", torch.tensor([4, 4, 1])).tolist() == [0.25, 0.25, 1.0]
+
+
+def test_a_sampler_that_repeats_ids_corrupts_nothing():
+    kept = memory()
+    kept.write("label", torch.tensor([2, 3, 2]), torch.tensor([0.5, 0.1, 0.5]))
+    assert kept.read("label").tolist() == pytest.approx([1, 1, 0.5, 0.1, 1, 1])
+
+
+def test_what_is_read_is_a_copy():
+    kept = memory()
+    kept.read("label").zero_()
+    kept.tensors()["label"].zero_()
+    assert kept.read("label").tolist() == [1.0] * 6
+
+
+def test_registering_again_keeps_the_values():
+    kept = memory()
+    kept.write("label", None, torch.zeros(6))
+    kept.register("label", 1.0)
+    assert kept.read("label").tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("ids", "values", "message"),
+    [
+        ([0, 6], [0.0, 0.0], "outside 0 … 5"),
+        ([-1], [0.0], "outside 0 … 5"),
+        ([0, 1], [0.0], "values for"),
+        ([3], [float("nan")], "pair 3"),
+        ([3], [float("inf")], "pair 3"),
+    ],
+)
+def test_wrong_writes_are_refused_and_change_nothing(ids, values, message):
+    kept = memory()
+    with pytest.raises(InputError, match=message):
+        kept.write("label", torch.tensor(ids), torch.tensor(values))
+    assert kept.read("label").tolist() == [1.0] * 6
+
+
+def test_two_processes_merge_what_each_has_written():
+    ours, theirs = memory(), memory()
+    ours.write("label", torch.tensor([0, 1]), torch.tensor([0.1, 0.2]))
+    theirs.write("label", torch.tensor([3, 4]), torch.tensor([0.3, 0.4]))
+    ours.merge(theirs)
+    assert ours.read("label").tolist() == pytest.approx([0.1, 0.2, 1.0, 0.3, 0.4, 1.0])
+    for process in (ours, theirs):
+        process.settle()
+    ours.write("label", torch.tensor([3]), torch.tensor([0.9]))
+    ours.merge(theirs)  # nothing new from them: ours stays
+    assert ours.read("label").tolist() == pytest.approx([0.1, 0.2, 1.0, 0.9, 0.4, 1.0])
+
+
+def test_memories_of_different_data_do_not_merge():
+    with pytest.raises(InputError, match="6 pairs.*7 pairs"):
+        memory(6).merge(memory(7))
+
+
+def test_restoring_gives_back_what_was_saved():
+    kept, other = memory(), memory()
+    kept.write("label", torch.tensor([5]), torch.tensor([0.5]))
+    other.restore(kept.tensors())
+    assert other.read("label").tolist() == kept.read("label").tolist()
+    for damaged in ({}, {"label": torch.ones(5)}):
+        with pytest.raises(InputError, match="label"):
+            other.restore(damaged)

@@ -1,0 +1,176 @@
+"""An interrupted and resumed run ends bit for bit as one that was never interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from pyarrow import parquet
+from safetensors.torch import load_file
+
+import truepair
+from truepair.errors import RunFolderError
+from truepair.models.config import GlobalConfig
+from truepair.training import loop
+from truepair.training.setup import Setup
+
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+OPTIONS = {"epochs": 3, "seed": 5, "batch_size": 16, "minimum_count": 1}
+
+
+def splits(tiny):
+    noisy = truepair.inject_noise(truepair.load(tiny), 0.4, seed=1)
+    return noisy, truepair.load(tiny, "dev"), truepair.load(tiny, "test")
+
+
+def method():
+    return truepair.build_method("crcl", {"pieces": (3,)})
+
+
+def fit(tiny, out, **more):
+    train, dev, test = splits(tiny)
+    return truepair.fit(train, method=method(), dev=dev, test=test, out=out, setup=SMALL, **{**OPTIONS, **more})
+
+
+@pytest.fixture(scope="module")
+def reference(tiny, tmp_path_factory):
+    return fit(tiny, tmp_path_factory.mktemp("reference") / "run")
+
+
+def assert_same_run(found: Path, expected: Path):
+    """Parameters, optimizer, labels, metrics, beliefs and figures are equal, byte for byte where they are text."""
+    for name in ("metrics.jsonl", "result.json", "vocabulary.json"):
+        assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+    for name in ("model.safetensors", "state/checkpoint.safetensors"):
+        ours, theirs = load_file(found / name), load_file(expected / name)
+        assert ours.keys() == theirs.keys()
+        for key, tensor in theirs.items():
+            assert torch.equal(ours[key], tensor), (name, key)
+    assert parquet.read_table(found / "pairs.parquet").equals(parquet.read_table(expected / "pairs.parquet"))
+
+
+class Stop(Exception):
+    """Stands for whatever ends a process without warning."""
+
+
+@pytest.mark.parametrize("batches", [1, 4, 6, 13, 19, 30, 35])
+def test_run_cut_off_after_any_batch_resumes_exactly(tiny, tmp_path, reference, monkeypatch, batches):
+    """Cut off without any chance to save, in the first epoch, at its end, in the second piece, near the end."""
+    train_batch, done = loop.Training._train_batch, []
+
+    def dying(self, *arguments):
+        if len(done) == batches:
+            raise Stop
+        done.append(1)
+        return train_batch(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", dying)
+        with pytest.raises(Stop):
+            fit(tiny, tmp_path / "run")
+    resumed = fit(tiny, tmp_path / "run", resume=True)
+    assert_same_run(resumed.path, reference.path)
+
+
+@pytest.mark.parametrize("batches", [1, 8, 20])
+def test_ctrl_c_saves_in_mid_epoch_and_resumes_exactly(tiny, tmp_path, reference, monkeypatch, batches):
+    train_batch, done = loop.Training._train_batch, []
+
+    def interrupting(self, *arguments):
+        done.append(1)
+        if len(done) == batches:
+            os.kill(os.getpid(), signal.SIGINT)
+        return train_batch(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            fit(tiny, tmp_path / "run")
+    assert len(done) == batches  # the batch at which Ctrl-C came was finished, no other begun
+    with monkeypatch.context() as patch:
+        again = []
+        patch.setattr(loop.Training, "_train_batch", lambda self, *a: again.append(1) or train_batch(self, *a))
+        resumed = fit(tiny, tmp_path / "run", resume=True)
+    assert len(again) == 36 - batches  # 6 epochs of 6 batches: nothing is trained twice
+    assert_same_run(resumed.path, reference.path)
+
+
+def test_checkpoints_within_an_epoch_change_nothing(tiny, tmp_path, reference):
+    """Saving after every batch gives the same run; the option is free to differ between start and resume."""
+    run = fit(tiny, tmp_path / "run", checkpoint_minutes=0.0)
+    assert_same_run(run.path, reference.path)
+
+
+def test_worker_processes_change_nothing(tiny, tmp_path, reference):
+    assert_same_run(fit(tiny, tmp_path / "run", workers=2).path, reference.path)
+
+
+def test_resuming_a_finished_run_returns_it(tiny, reference):
+    before = {path: path.read_bytes() for path in reference.path.rglob("*") if path.is_file()}
+    assert fit(tiny, reference.path, resume=True).result == reference.result
+    assert before == {path: path.read_bytes() for path in reference.path.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("change", [{"epochs": 4}, {"seed": 6}, {"learning_rate": 1e-3}])
+def test_resuming_with_another_configuration_is_refused(tiny, reference, change):
+    with pytest.raises(RunFolderError, match=next(iter(change))):
+        fit(tiny, reference.path, resume=True, **change)
+
+
+def test_resuming_with_other_pairs_is_refused(tiny, reference):
+    _, dev, test = splits(tiny)
+    with pytest.raises(RunFolderError, match="fingerprint"):
+        truepair.fit(
+            truepair.load(tiny),
+            method=method(),
+            dev=dev,
+            test=test,
+            out=reference.path,
+            setup=SMALL,
+            resume=True,
+            **OPTIONS,
+        )
+
+
+def test_killed_process_resumes_exactly_on_the_command_line(tiny, tmp_path):
+    """SIGKILL in mid-epoch, twice; the resumed run equals an uninterrupted one."""
+    options = [
+        "--method",
+        "crcl",
+        "--crcl-pieces",
+        "3",
+        "--noise",
+        "0.4",
+        "--epochs",
+        "12",
+        "--seed",
+        "2",
+        "--width",
+        "16",
+    ]
+    options += ["--batch-size", "4", "--minimum-count", "1", "--threads", "1", "--checkpoint-minutes", "0.001"]
+    start = [sys.executable, "-m", "truepair", "train", str(tiny), *options, "--out"]
+    subprocess.run([*start, str(tmp_path / "whole")], check=True, capture_output=True)
+
+    cut = tmp_path / "cut"
+    commands = [[*start, str(cut)], [sys.executable, "-m", "truepair", "train", "--resume", str(cut)]]
+    for command, epochs in zip(commands, (2, 7), strict=True):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for_epochs(cut / "metrics.jsonl", epochs, process)
+        process.kill()
+        process.wait()
+    assert not (cut / "result.json").exists(), "the run was over before it was killed; make it longer"
+    subprocess.run(commands[1], check=True, capture_output=True)
+    assert_same_run(cut, tmp_path / "whole")
+
+
+def wait_for_epochs(metrics: Path, epochs: int, process):
+    deadline = time.monotonic() + 120
+    while not metrics.exists() or len(metrics.read_text().splitlines()) < epochs:
+        assert process.poll() is None, "the process ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -1,0 +1,79 @@
+"""truepair: train, evaluate and audit cross-modal retrieval on image–text pairs that are partly mismatched.
+
+The whole public interface, loaded when first used so that `import truepair` is instant:
+
+    pairs = truepair.load("my_data")                       # or "scenes", the built-in drawings
+    noisy = truepair.inject_noise(pairs, 0.4, seed=0)      # mismatch 40 % on purpose
+    run = truepair.fit(noisy, method="crcl", dev=truepair.load("my_data", "dev"), out="runs/first")
+    figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from truepair.data.describe import describe
+    from truepair.data.noise import inject_noise
+    from truepair.data.pairs import Images, Pairs, Texts
+    from truepair.data.sources import load
+    from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
+    from truepair.evaluation import evaluate
+    from truepair.methods import build_method
+    from truepair.training.fit import Run, fit, open_run
+    from truepair.training.setup import Setup
+
+_HOME = {
+    "describe": "truepair.data.describe",
+    "inject_noise": "truepair.data.noise",
+    "Images": "truepair.data.pairs",
+    "Pairs": "truepair.data.pairs",
+    "Texts": "truepair.data.pairs",
+    "load": "truepair.data.sources",
+    "InputError": "truepair.errors",
+    "RunFolderError": "truepair.errors",
+    "TrainingError": "truepair.errors",
+    "TruepairError": "truepair.errors",
+    "evaluate": "truepair.evaluation",
+    "build_method": "truepair.methods",
+    "Run": "truepair.training.fit",
+    "fit": "truepair.training.fit",
+    "open_run": "truepair.training.fit",
+    "Setup": "truepair.training.setup",
+}
+_ROOMS = ("correspondence", "data", "evaluation", "losses", "methods", "models", "training")
+
+__all__ = [
+    "Images",
+    "InputError",
+    "Pairs",
+    "Run",
+    "RunFolderError",
+    "Setup",
+    "Texts",
+    "TrainingError",
+    "TruepairError",
+    "__version__",
+    "build_method",
+    "describe",
+    "evaluate",
+    "fit",
+    "inject_noise",
+    "load",
+    "open_run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return import_module(f"truepair.{name}")
+    raise AttributeError(f"module 'truepair' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_ROOMS})

@@ -1,0 +1,7 @@
+"""`python -m truepair` is `truepair`."""
+
+import sys
+
+from truepair.cli import main
+
+sys.exit(main())

@@ -1,0 +1,258 @@
+"""The command line: arguments → one call below. Heavy imports happen inside the commands, so `--help` is instant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from truepair import __version__
+from truepair.cli_options import add_options, given_options
+from truepair.data.config import Augmentation, DataConfig
+from truepair.errors import InputError, TruepairError
+from truepair.methods import CONFIGS
+from truepair.models.config import GlobalConfig
+from truepair.training.config import TrainingConfig
+
+DATA_HELP = (
+    "a folder in the field's precomp layout ({split}_ims.npy, {split}_caps.txt or .tsv, …), or scenes, the built-in "
+    "drawings (scenes:500 for 500 training pictures)"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 done, 2 an error the user can mend, 130 interrupted."""
+    options = build_parser().parse_args(arguments)
+    try:
+        command: int | None = options.command(options)
+        return command or 0
+    except TruepairError as error:
+        print(f"truepair: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ntruepair: interrupted", file=sys.stderr)
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
+    parser.add_argument("--version", action="version", version=f"truepair {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (add_demo, add_train, add_evaluate, add_noise, add_describe):
+        add(commands)
+    return parser
+
+
+def add_demo(commands: Any) -> None:
+    parser = commands.add_parser("demo", help="see a robust and a non-robust model trained on the same noisy pairs")
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write [default: demo]")
+    parser.add_argument("--epochs", type=int, default=8, metavar="N", help="epochs of each model [default: 8]")
+    parser.add_argument(
+        "--noise", type=float, default=0.4, metavar="X", help="share of mismatched pairs [default: 0.4]"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything [default: 0]")
+    parser.add_argument("--data", default="scenes", metavar="DATA", help=DATA_HELP + " [default: scenes]")
+    parser.set_defaults(command=run_demo)
+
+
+def run_demo(options: argparse.Namespace) -> None:
+    from truepair.demo.run import run_demo as demo
+
+    demo(options.out, source=options.data, epochs=options.epochs, noise=options.noise, seed=options.seed)
+
+
+def add_train(commands: Any) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a model; leaves a run folder with its figures",
+        description="Train a retrieval model on pairs of which some are mismatched. Leaves a run folder.",
+    )
+    parser.add_argument("data", nargs="?", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--out", type=Path, metavar="RUN", help="run folder, new or empty (required)")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const=True,
+        metavar="RUN",
+        help="continue the unfinished run in RUN (or in --out) exactly where it stopped, with the options it keeps",
+    )
+    parser.add_argument("--method", choices=sorted(CONFIGS), help="how to train [default: crcl]")
+    parser.add_argument("--model", choices=["global"], help="similarity engine [default: global]")
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
+    )
+    add_options(parser, "data", DataConfig)
+    add_options(parser, "training", TrainingConfig)
+    add_options(parser, "augmentation", Augmentation)
+    add_options(parser, "options of --model global", GlobalConfig)
+    for name, config in CONFIGS.items():
+        add_options(parser, f"options of --method {name}", config, prefix=f"{name}-")
+    parser.set_defaults(command=run_train)
+
+
+def run_train(options: argparse.Namespace) -> None:
+    from truepair.training.jobs import read_job, train_job
+
+    folder = Path(options.resume) if isinstance(options.resume, str) else options.out
+    if folder is None or (options.data is None and not options.resume):
+        missing = "--out" if folder is None else "DATA"
+        raise InputError(
+            f"train needs {missing}, as in: truepair train scenes --method crcl --noise 0.4 --out runs/first"
+        )
+    job, threads = job_of(options), options.threads
+    if options.resume and options.data is None:
+        if job != job_of(argparse.Namespace(data=None, method=None)):
+            raise InputError(
+                f"--resume {folder} continues with the options that run was started with; leave others out"
+            )
+        job, kept_threads = read_job(folder)
+        threads = threads or kept_threads
+    use_threads(threads)
+    try:
+        run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
+    except KeyboardInterrupt:
+        print(f"\nInterrupted; nothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
+        raise
+    print(summary(run.result))
+    print(f"Run folder: {run.path}")
+
+
+def job_of(options: argparse.Namespace) -> Any:
+    """The `Job` the command line describes.
+
+    Raises:
+        InputError: an option of another method than the chosen one was given, or a value is out of range.
+    """
+    from truepair.training.jobs import Job
+    from truepair.training.setup import Setup
+
+    method = options.method or "crcl"
+    for name, config in CONFIGS.items():
+        foreign = given_options(options, config, prefix=f"{name}-")
+        if foreign and name != method:
+            option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
+            raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
+    return Job(
+        data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
+        method=method,
+        method_options=given_options(options, CONFIGS[method], prefix=f"{method}-"),
+        setup=Setup(
+            training=TrainingConfig(**given_options(options, TrainingConfig)),
+            model=GlobalConfig(**given_options(options, GlobalConfig)),
+            augmentation=Augmentation(**given_options(options, Augmentation)),
+        ),
+    )
+
+
+def use_threads(threads: int | None) -> None:
+    if threads is None:
+        return
+    if threads < 1:
+        raise InputError(f"--threads is {threads}; expected at least 1")
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser("evaluate", help="recall, ranks and rSum of a finished run on any data")
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
+    parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    parser.set_defaults(command=run_evaluate)
+
+
+def run_evaluate(options: argparse.Namespace) -> None:
+    from truepair.data.sources import load
+    from truepair.evaluation import evaluate
+    from truepair.files import write_json_atomically
+    from truepair.training.fit import open_run
+
+    model = open_run(options.run).model
+    figures = evaluate(model, load(options.data, options.split), folds=options.folds)
+    print(recall_table({options.split: figures}))
+    if options.json:
+        write_json_atomically(options.json, figures)
+
+
+def add_noise(commands: Any) -> None:
+    parser = commands.add_parser("noise", help="write an index file that mismatches a share of the training pairs")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--rate", type=float, required=True, metavar="X", help="share to mismatch, in [0, 1]")
+    parser.add_argument(
+        "--kind",
+        choices=["caption", "image"],
+        default="caption",
+        help="shuffle captions (NCR) or images (DECL) [caption]",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the shuffle [default: 0]")
+    parser.add_argument("--split", default="train", metavar="NAME", help="split to mismatch [default: train]")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="index file (.npy) to write")
+    parser.set_defaults(command=run_noise)
+
+
+def run_noise(options: argparse.Namespace) -> None:
+    from truepair.data.noise import inject_noise, write_noise_index
+    from truepair.data.sources import load
+
+    pairs = inject_noise(load(options.data, options.split), options.rate, kind=options.kind, seed=options.seed)
+    write_noise_index(pairs, options.out, layout=options.kind)
+    print(
+        f"{options.out}: {100 * (pairs.mismatch_rate or 0):.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)"
+    )
+
+
+def add_describe(commands: Any) -> None:
+    parser = commands.add_parser("describe", help="counts, shapes, captions per image, missing and odd entries")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(command=run_describe)
+
+
+def run_describe(options: argparse.Namespace) -> None:
+    from truepair.data.describe import describe
+
+    description = describe(options.data)
+    print(json.dumps(description.to_dict(), indent=2) if options.json else description.render())
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The figures of a finished run as people read them."""
+    lines = []
+    figures = {split: result[split] for split in ("dev", "test") if result[split] is not None}
+    if figures:
+        lines.append(recall_table(figures))
+    found = result["detection"]
+    if found is not None and found["auroc"] is not None:
+        lines.append(
+            f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
+            f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % are mismatched)"
+        )
+    return "\n".join(lines)
+
+
+def recall_table(rows: dict[str, dict[str, float]]) -> str:
+    """Recall both ways, one row a split, aligned."""
+    columns = [
+        "i2t_r1",
+        "i2t_r5",
+        "i2t_r10",
+        "t2i_r1",
+        "t2i_r5",
+        "t2i_r10",
+        "rsum",
+        "i2t_median_rank",
+        "t2i_median_rank",
+    ]
+    titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
+    lines = ["  ".join([f"{'':6}", *titles])]
+    for name, figures in rows.items():
+        cells = [f"{figures[column]:{len(title)}.1f}" for column, title in zip(columns, titles, strict=True)]
+        lines.append("  ".join([f"{name:6}", *cells]))
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""`CorrespondenceMemory`: what a method remembers about every pair, keyed by pair id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from truepair.errors import InputError
+
+
+@dataclass
+class CorrespondenceMemory:
+    """Named per-pair values of N pairs, float32 on the CPU: labels, probabilities, uncertainty, …
+
+    Values are written by pair id, never by position in an epoch, so a sampler that pads, repeats or skips ids cannot
+    corrupt them. The memory is saved in every checkpoint, exported to `pairs.parquet`, and can be merged with that of
+    another process.
+    """
+
+    count: int
+    _values: dict[str, Tensor] = field(default_factory=dict)
+    _written: dict[str, Tensor] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
+    def register(self, name: str, initial: float) -> None:
+        """Add a field of N equal values; a field that exists is left as it is."""
+        if name not in self._values:
+            self._values[name] = torch.full((self.count,), initial, dtype=torch.float32)
+            self._written[name] = torch.zeros(self.count, dtype=torch.bool)
+
+    def read(self, name: str, ids: Tensor | None = None) -> Tensor:
+        """A copy of the values of the given pair ids, (len(ids),), or of all pairs, (N,)."""
+        values = self._values[name]
+        return values.clone() if ids is None else values[ids.cpu()]
+
+    def write(self, name: str, ids: Tensor | None, values: Tensor) -> None:
+        """Replace the values of the given pair ids (of all pairs when None).
+
+        Raises:
+            InputError: an id outside 0 … N−1, another number of values than ids, or a value that is not finite.
+        """
+        where = torch.arange(self.count) if ids is None else ids.cpu()
+        new = values.detach().to("cpu", torch.float32)
+        if new.shape != where.shape:
+            raise InputError(f"memory field {name!r}: {tuple(new.shape)} values for {tuple(where.shape)} pair ids")
+        if len(where) and (int(where.min()) < 0 or int(where.max()) >= self.count):
+            raise InputError(f"memory field {name!r}: a pair id lies outside 0 … {self.count - 1}")
+        if not bool(torch.isfinite(new).all()):
+            first = int((~torch.isfinite(new)).nonzero()[0])
+            raise InputError(f"memory field {name!r}: the value of pair {int(where[first])} is {new[first].item()}")
+        self._values[name][where] = new
+        self._written[name][where] = True
+
+    def merge(self, other: CorrespondenceMemory) -> None:
+        """Take over what another process's memory wrote since its last `settle` (a pair both wrote: theirs).
+
+        Raises:
+            InputError: the other memory is of another number of pairs or has other fields.
+        """
+        if other.count != self.count or set(other.names) != set(self.names):
+            raise InputError(
+                f"memories of {self.count} pairs {sorted(self.names)} and {other.count} pairs {sorted(other.names)} cannot "
+                "be merged: they must be of the same data and method"
+            )
+        for name, written in other._written.items():
+            self._values[name][written] = other._values[name][written]
+
+    def settle(self) -> None:
+        """Count everything as merged: the next `merge` of this memory takes over only what is written from now on."""
+        for written in self._written.values():
+            written.zero_()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All fields for a checkpoint or an export: name → (N,) float32 (copies)."""
+        return {name: values.clone() for name, values in self._values.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take over the fields of a checkpoint.
+
+        Raises:
+            InputError: a field is missing or of another length.
+        """
+        for name in self._values:
+            if name not in tensors or tensors[name].shape != (self.count,):
+                found = tuple(tensors[name].shape) if name in tensors else "nothing"
+                raise InputError(f"memory field {name!r}: the checkpoint holds {found}; expected ({self.count},)")
+            self._values[name] = tensors[name].clone()
+            self._written[name] = torch.zeros(self.count, dtype=torch.bool)

@@ -1,0 +1,75 @@
+"""One batch of image–text pairs as tensors, and the only place that pads.
+
+Shape letters: B pairs, R regions, D feature width, W words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ImageBatch:
+    """Region features of B images: `features` (B, R, D) float32, `lengths` (B,) int64 in [1, R].
+
+    Rows of `features` beyond an image's length are zero and must not influence any result.
+    `lengths` always lives on the CPU: it is only ever used to lay out work.
+    """
+
+    features: Tensor
+    lengths: Tensor
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    def to(self, device: torch.device) -> ImageBatch:
+        return ImageBatch(self.features.to(device, non_blocking=True), self.lengths)
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Word ids of B captions: `words` (B, W) int64, padded with 0, `lengths` (B,) int64 in [1, W], on the CPU."""
+
+    words: Tensor
+    lengths: Tensor
+
+    def __len__(self) -> int:
+        return int(self.words.shape[0])
+
+    def to(self, device: torch.device) -> TextBatch:
+        return TextBatch(self.words.to(device, non_blocking=True), self.lengths)
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """B given pairs: pair i is (`images[i]`, `texts[i]`); `ids` (B,) int64 are its keys in the memory."""
+
+    ids: Tensor
+    images: ImageBatch
+    texts: TextBatch
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    def to(self, device: torch.device) -> PairBatch:
+        return PairBatch(self.ids, self.images.to(device), self.texts.to(device))
+
+
+def pad_regions(items: list[Tensor]) -> ImageBatch:
+    """Stack images of (r_i, D) float32 into one zero-padded `ImageBatch`."""
+    lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
+    if bool((lengths == lengths[0]).all()):
+        return ImageBatch(torch.stack(items), lengths)
+    return ImageBatch(torch.nn.utils.rnn.pad_sequence(items, batch_first=True), lengths)
+
+
+def pad_words(items: list[list[int]]) -> TextBatch:
+    """Stack captions of word ids into one zero-padded `TextBatch`."""
+    lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
+    words = torch.zeros(len(items), int(lengths.max()), dtype=torch.int64)
+    for row, item in enumerate(items):
+        words[row, : len(item)] = torch.tensor(item, dtype=torch.int64)
+    return TextBatch(words, lengths)

@@ -1,0 +1,43 @@
+"""Which data, and how it is altered for training; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from truepair.errors import InputError
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which pairs to train on, and what is done to them first."""
+
+    source: str
+    noise: float = field(default=0.0, metadata={"help": "share of training pairs to mismatch on purpose, in [0, 1]"})
+    noise_kind: Literal["caption", "image"] = field(
+        default="caption", metadata={"help": "what is shuffled: single captions (NCR) or whole images (DECL)"}
+    )
+    noise_seed: int | None = field(default=None, metadata={"help": "seed of the noise; default: --seed"})
+    noise_index: str | None = field(
+        default=None, metadata={"help": "an index file (.npy) of the field that says which image each caption gets"}
+    )
+    oracle: bool = field(
+        default=False,
+        metadata={"help": "reference: train on the truly matched pairs only, which needs the truth (noise or index)"},
+    )
+    label: str | None = field(default=None, metadata={"help": "column of {split}_meta.tsv with the class of each pair"})
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How training batches are altered, on copies (CRCL's released training; the same for every method here)."""
+
+    word_share: float = field(
+        default=0.2, metadata={"help": "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)"}
+    )
+    region_share: float = field(default=0.2, metadata={"help": "share of regions dropped (CRCL, VSE∞)"})
+
+    def __post_init__(self) -> None:
+        for name, share in (("word share", self.word_share), ("region share", self.region_share)):
+            if not 0 <= share < 1:
+                raise InputError(f"{name} is {share}; expected a value in [0, 1)")

@@ -1,0 +1,151 @@
+"""Noise models: mismatch a chosen share of the pairs, and read and write the field's index files.
+
+Both models permute, so some chosen entries may land on themselves. `Pairs.mismatch_rate` of the result is the
+realised rate, `rate` only the nominal one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.errors import InputError
+from truepair.files import map_npy, write_bytes_atomically
+
+
+def inject_noise(pairs: Pairs, rate: float, *, kind: Literal["caption", "image"] = "caption", seed: int) -> Pairs:
+    """The pairs with about `rate` (in [0, 1]) of them mismatched; `true_image` holds the truth.
+
+    - "caption" (NCR): round(rate * N) of the N pairs are chosen and permute the images they point to.
+    - "image" (DECL): round(rate * n) of the n images are chosen and permuted; all captions of an image move together.
+
+    The truth stays what it was if it was known, else it is the image before the call. The result depends on
+    `pairs`, `rate`, `kind` and `seed` (>= 0) alone.
+
+    Raises:
+        InputError: `rate`, `kind` or `seed` is out of range.
+    """
+    if not 0 <= rate <= 1:
+        raise InputError(f"noise rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
+    if seed < 0:
+        raise InputError(f"noise seed is {seed}; expected a whole number of at least 0")
+    rng = np.random.default_rng(seed)
+    if kind == "caption":
+        image_index = pairs.image_index[_partial_permutation(len(pairs), rate, rng)]
+    elif kind == "image":
+        image_index = _partial_permutation(len(pairs.images), rate, rng)[pairs.image_index]
+    else:
+        raise InputError(f'noise kind is {kind!r}; expected "caption" or "image"')
+    return replace(pairs, image_index=image_index, true_image=_truth(pairs))
+
+
+def write_noise_index(pairs: Pairs, path: Path | str, *, layout: Literal["caption", "image"] = "caption") -> None:
+    """Write which image each caption points to as an int64 .npy file that the field's released codes read.
+
+    - "caption": int64[texts], entry t is the image of text t (NCR, BiCro, PC2, L2RM).
+    - "image": int64[images], entry i is the image that the captions of image i point to (RCL).
+
+    Raises:
+        InputError: the file exists with other content; a text stands in no pair or in several ("caption"); the truth
+            is unknown or captions of one image point to different images ("image").
+        TruepairError: the file cannot be written.
+    """
+    if layout == "caption":
+        index = pairs.image_of_text
+    elif layout == "image":
+        index = _image_layout(pairs)
+    else:
+        raise InputError(f'noise index layout is {layout!r}; expected "caption" or "image"')
+    buffer = BytesIO()
+    np.save(buffer, index, allow_pickle=False)
+    write_bytes_atomically(path, buffer.getvalue(), overwrite=False)
+
+
+def apply_noise_index(pairs: Pairs, path: Path | str) -> Pairs:
+    """The pairs with the images that an index file gives them; `true_image` holds the truth, as `inject_noise` does.
+
+    The layout (see `write_noise_index`) follows from the length: one entry a text, or one an image. With as many
+    texts as images it is read as one entry a text; where text i belongs to image i both mean the same.
+
+    Raises:
+        InputError: the file is missing, not a plain .npy file, not one row of whole numbers, of the wrong length, or
+            an entry is not the number of an image.
+    """
+    index = _read_index(Path(path), pairs)
+    truth = _truth(pairs)
+    image_index = index[pairs.text_index] if len(index) == len(pairs.texts) else index[truth]
+    return replace(pairs, image_index=image_index, true_image=truth)
+
+
+def _truth(pairs: Pairs) -> IntArray:
+    return pairs.image_index if pairs.true_image is None else pairs.true_image
+
+
+def _partial_permutation(size: int, rate: float, rng: np.random.Generator) -> IntArray:
+    """0 ... size-1 in order, but round(rate * size) random entries permuted among themselves."""
+    result = np.arange(size, dtype=np.int64)
+    chosen = rng.permutation(result)[: round(rate * size)]
+    result[chosen] = rng.permutation(chosen)
+    return result
+
+
+def _image_layout(pairs: Pairs) -> IntArray:
+    if pairs.true_image is None:
+        raise InputError(
+            f"{pairs.name}: the image layout needs the true image of each caption, which is unknown here; inject noise "
+            'or apply an index file first, or write layout="caption"'
+        )
+    # Images nobody describes keep their own number.
+    index = np.arange(len(pairs.images), dtype=np.int64)
+    index[pairs.true_image] = pairs.image_index
+    split_up = np.flatnonzero(index[pairs.true_image] != pairs.image_index)
+    if len(split_up):
+        pair = int(split_up[0])
+        image = int(pairs.true_image[pair])
+        raise InputError(
+            f"{pairs.name}: captions of image {image} point to different images ({pairs.image_index[pair]} and "
+            f"{index[image]}); the image layout has one entry an image. "
+            'Write layout="caption", or inject noise of kind "image"'
+        )
+    return index
+
+
+def _read_index(path: Path, pairs: Pairs) -> IntArray:
+    texts, images = len(pairs.texts), len(pairs.images)
+    expected = f"expected {texts} whole numbers (one a caption) or {images} (one an image), each the number of an image"
+    index = _read_npy(path, expected)
+    if index.dtype.kind not in "iu" or index.ndim != 1:
+        raise InputError(
+            f"{path} holds {index.dtype} of shape {index.shape}; {expected}. "
+            "Convert it with np.save(path, np.load(path).astype(np.int64).ravel()), or write it again"
+        )
+    if len(index) not in (texts, images):
+        raise InputError(
+            f"{path} has {len(index)} entries for {pairs.name}; {expected}. "
+            "Use the index file made for this split of this data set"
+        )
+    outside = np.flatnonzero((index < 0) | (index >= images))
+    if len(outside):
+        row = int(outside[0])
+        raise InputError(
+            f"{path}, row {row} (from 0): the image number is {index[row]}; {expected}, 0 ... {images - 1}. "
+            f"{len(outside)} rows are out of range: use the index file made for this split of this data set"
+        )
+    return index.astype(np.int64)
+
+
+def _read_npy(path: Path, expected: str) -> Array:
+    try:
+        return map_npy(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}); {expected}. Check the path") from error
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not a plain .npy file ({error}); {expected}. "
+            "Write it with np.save(path, index, allow_pickle=False), index of type int64"
+        ) from error

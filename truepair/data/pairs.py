@@ -1,0 +1,168 @@
+"""`Pairs`: the one data model. Everything else in the package sees data through it and knows no file format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from truepair.errors import InputError
+
+Array = npt.NDArray[Any]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Images:
+    """The image side: region features, and optionally the pixels to show to people.
+
+    Attributes:
+        features: (n, R, D) or (n, D), float16 or float32, often memory-mapped; row i describes image i.
+        ids: one name per image.
+        pictures: (n, H, W, 3) uint8 where the source has pixels, else None.
+    """
+
+    features: Array
+    ids: tuple[str, ...]
+    pictures: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def feature_width(self) -> int:
+        return int(self.features.shape[-1])
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The text side: captions as people wrote them, and one name per caption."""
+
+    captions: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.captions)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Images, texts, and a table that says which belong together. Row p of the table is the pair with id p.
+
+    One caption an image or five, repeated images, images nobody describes: all are just index columns.
+
+    Attributes:
+        images, texts: the two sides.
+        image_index: (N,) int64, the image of pair p as given, right or wrong.
+        text_index: (N,) int64, the text of pair p.
+        labels: (N,) int64 class of pair p, or None.
+        class_names: name of each class; empty without labels.
+        true_image: (N,) int64, the image that text really belongs to, or None when nobody knows. It is kept aside for
+            scoring: training works on `without_truth()`.
+        name: where the pairs come from, for messages and reports ("fashion_precomp/train").
+    """
+
+    images: Images
+    texts: Texts
+    image_index: IntArray
+    text_index: IntArray
+    labels: IntArray | None = None
+    class_names: tuple[str, ...] = ()
+    true_image: IntArray | None = None
+    name: str = "pairs"
+
+    def __post_init__(self) -> None:
+        if self.images.features.ndim not in (2, 3):
+            raise InputError(
+                f"{self.name}: image features have shape {self.images.features.shape}; expected (images, regions, width) "
+                "or (images, width)"
+            )
+        check_count(self.name, "image ids", len(self.images.ids), len(self.images))
+        check_count(self.name, "text ids", len(self.texts.ids), len(self.texts))
+        check_index(self.name, "image_index", self.image_index, len(self.images))
+        check_index(self.name, "text_index", self.text_index, len(self.texts))
+        check_count(self.name, "text_index", len(self.text_index), len(self.image_index))
+        if self.true_image is not None:
+            check_index(self.name, "true_image", self.true_image, len(self.images))
+            check_count(self.name, "true_image", len(self.true_image), len(self.image_index))
+        if self.labels is not None:
+            check_count(self.name, "labels", len(self.labels), len(self.image_index))
+
+    def __len__(self) -> int:
+        return len(self.image_index)
+
+    @property
+    def mismatched(self) -> BoolArray | None:
+        """(N,) True where the given image is not the true one; None when the truth is unknown."""
+        return None if self.true_image is None else np.asarray(self.image_index != self.true_image)
+
+    @property
+    def mismatch_rate(self) -> float | None:
+        """Realised share of mismatched pairs in [0, 1]; None when the truth is unknown."""
+        mismatched = self.mismatched
+        return None if mismatched is None else float(mismatched.mean())
+
+    @property
+    def image_of_text(self) -> IntArray:
+        """(texts,) the one image of each text, as retrieval evaluation needs it.
+
+        Raises:
+            InputError: a text stands in no pair or in several.
+        """
+        uses = np.bincount(self.text_index, minlength=len(self.texts))
+        if (uses != 1).any():
+            odd = int(np.flatnonzero(uses != 1)[0])
+            raise InputError(
+                f"{self.name}: text {odd} ({self.texts.captions[odd]!r}) stands in {uses[odd]} pairs; evaluation needs "
+                "exactly one image per text"
+            )
+        image = np.empty(len(self.texts), dtype=np.int64)
+        image[self.text_index] = self.image_index
+        return image
+
+    def without_truth(self) -> Pairs:
+        """The same pairs as a method may see them: the true images are gone."""
+        return replace(self, true_image=None)
+
+    def take(self, pair_ids: IntArray) -> Pairs:
+        """The given pairs only, renumbered from 0; both sides stay as they are (nothing is copied)."""
+        return replace(
+            self,
+            image_index=self.image_index[pair_ids],
+            text_index=self.text_index[pair_ids],
+            labels=None if self.labels is None else self.labels[pair_ids],
+            true_image=None if self.true_image is None else self.true_image[pair_ids],
+        )
+
+    def matched_only(self) -> Pairs:
+        """The truly matched pairs: the reference ("oracle") no method can have.
+
+        Raises:
+            InputError: the truth is unknown, or no pair is matched.
+        """
+        mismatched = self.mismatched
+        if mismatched is None:
+            raise InputError(
+                f"{self.name}: which pairs match is unknown here; inject noise first or load an index file"
+            )
+        if mismatched.all():
+            raise InputError(f"{self.name}: all {len(self)} pairs are mismatched, none is left to train on")
+        return self.take(np.flatnonzero(~mismatched))
+
+
+def check_count(name: str, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise InputError(f"{name}: {found} {what} for {expected} entries; there must be one for each")
+
+
+def check_index(name: str, column: str, index: IntArray, size: int) -> None:
+    """Refuse an index column that is not int64 of rank 1 within [0, size)."""
+    if index.dtype != np.int64 or index.ndim != 1:
+        raise InputError(f"{name}: {column} is {index.dtype} of shape {index.shape}; expected int64 of rank 1")
+    outside = np.flatnonzero((index < 0) | (index >= size))
+    if len(outside):
+        row = int(outside[0])
+        raise InputError(f"{name}: {column}[{row}] is {index[row]}, outside 0 … {size - 1}")

@@ -1,0 +1,203 @@
+"""Captions to word ids: one regular expression, one vocabulary."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+from truepair.files import write_json_atomically
+
+PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
+SPECIALS = (PAD, START, END, UNKNOWN, MASK)
+
+# Either a run of letters and digits of any script, with inner hyphens ("t-shirt"), or an apostrophe ending on its own
+# ("'s"). The ending is split off as NLTK does, so that "women's" shares the word "women" with other captions and finds
+# its two words in the field's published vocabularies.
+_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*|(?<=[^\W_])'[^\W_]+")
+
+
+def tokenise(caption: str) -> list[str]:
+    """The words of a caption in lower case; punctuation, underscores and symbols separate words and are dropped.
+
+    Letters are brought to their composed Unicode form and the curly apostrophe to the straight one, so that one
+    word is always spelled one way. Scripts without spaces give one word per run of letters.
+
+    >>> tokenise("Women's T-shirt, 2 colours!")
+    ['women', "'s", 't-shirt', '2', 'colours']
+    """
+    return _WORD.findall(unicodedata.normalize("NFC", caption.lower()).replace("\u2019", "'"))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words a model knows; word i has id i, and id 0 is the padding.
+
+    Attributes:
+        words: all words, the specials `<pad>`, `<start>`, `<end>`, `<unk>` and usually `<mask>` among them.
+        index: word -> id.
+        ordinary: the ids of all words that are not special, ascending.
+
+    Raises:
+        InputError: a word occurs twice, a special word is missing, or `<pad>` is not word 0.
+    """
+
+    words: tuple[str, ...]
+    index: dict[str, int] = field(init=False, repr=False, compare=False)
+    ordinary: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        index = {word: number for number, word in enumerate(self.words)}
+        if len(index) != len(self.words):
+            twice = next(word for number, word in enumerate(self.words) if index[word] != number)
+            raise InputError(f"vocabulary: the word {twice!r} occurs twice; every word must have one id")
+        missing = [word for word in (PAD, START, END, UNKNOWN) if word not in index]
+        if missing:
+            raise InputError(
+                f"vocabulary: {len(self.words)} words without {', '.join(missing)}; a vocabulary needs "
+                f"{PAD}, {START}, {END} and {UNKNOWN}. Add them, or build a new one with Vocabulary.build(captions)"
+            )
+        if index[PAD] != 0:
+            raise InputError(
+                f"vocabulary: {PAD} has id {index[PAD]}; expected 0, because batches are padded with 0. "
+                f"Renumber the words or build a new vocabulary with Vocabulary.build(captions)"
+            )
+        object.__setattr__(self, "index", index)
+        ordinary = tuple(number for number, word in enumerate(self.words) if word not in SPECIALS)
+        object.__setattr__(self, "ordinary", ordinary)
+
+    @classmethod
+    def build(cls, captions: Iterable[str], *, minimum_count: int = 4) -> Vocabulary:
+        """The words that occur at least `minimum_count` (>= 1) times, after the five specials, frequent ones first.
+
+        Words of equal count stand in alphabetical order, so the order of the captions does not matter.
+
+        Raises:
+            InputError: `minimum_count` is below 1, or no word is frequent enough.
+        """
+        if minimum_count < 1:
+            raise InputError(f"minimum_count is {minimum_count}; expected a whole number of at least 1")
+        counts = Counter(word for caption in captions for word in tokenise(caption))
+        frequent = [word for word, count in counts.items() if count >= minimum_count]
+        if not frequent:
+            raise InputError(
+                f"none of the {len(counts)} different words of the captions occurs {minimum_count} times, so the "
+                "vocabulary would be empty; give more captions or a smaller minimum_count (1 keeps every word)"
+            )
+        frequent.sort(key=lambda word: (-counts[word], word))
+        return cls((*SPECIALS, *frequent))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def pad(self) -> int:
+        return self.index[PAD]
+
+    @property
+    def start(self) -> int:
+        return self.index[START]
+
+    @property
+    def end(self) -> int:
+        return self.index[END]
+
+    @property
+    def unknown(self) -> int:
+        return self.index[UNKNOWN]
+
+    @property
+    def mask(self) -> int:
+        """The id of `<mask>`; that of `<unk>` in published vocabularies without a mask, as CRCL's code has it."""
+        return self.index.get(MASK, self.unknown)
+
+    def encode(self, caption: str) -> list[int]:
+        """The ids start, words, end; an unknown word, or a caption without any word, gives `<unk>`. Length >= 3."""
+        ids = [self.index.get(word, self.unknown) for word in tokenise(caption)]
+        return [self.start, *(ids or [self.unknown]), self.end]
+
+    @classmethod
+    def read(cls, path: Path | str) -> Vocabulary:
+        """The vocabulary of a `*_vocab.json` file of the field: an object with `word2idx`, `idx2word`, `idx`.
+
+        `word2idx` gives each word its id, `idx2word` each id (as a string) its word, `idx` the next free id.
+        Published files often lack `<mask>`; see `mask`.
+
+        Raises:
+            InputError: the file is missing, is not such an object, its ids are not 0 ... n-1 or contradict each
+                other, or a special word other than `<mask>` is missing.
+        """
+        word_to_id = _read_words(Path(path))
+        try:
+            return cls(tuple(sorted(word_to_id, key=word_to_id.__getitem__)))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def write(self, path: Path | str) -> None:
+        """Write the vocabulary in the format that `read` reads.
+
+        Raises:
+            InputError: the file exists with other content.
+            TruepairError: the file cannot be written.
+        """
+        value = {
+            "word2idx": self.index,
+            "idx2word": {str(number): word for number, word in enumerate(self.words)},
+            "idx": len(self.words),
+        }
+        write_json_atomically(path, value, overwrite=False)
+
+
+def _read_words(path: Path) -> dict[str, int]:
+    """`word2idx` of the file, once it is sure that its ids are 0 ... n-1 and that `idx2word` and `idx` agree."""
+    content = _read_object(path)
+    word_to_id, id_to_word, following = content["word2idx"], content["idx2word"], content["idx"]
+    remedy = "repair the file or build a new one with Vocabulary.build(captions).write(path)"
+    if not isinstance(word_to_id, dict) or not isinstance(id_to_word, dict):
+        raise InputError(f"{path}: word2idx and idx2word must both be JSON objects; {remedy}")
+    size = len(word_to_id)
+    for word, number in word_to_id.items():
+        if type(number) is not int or not 0 <= number < size:
+            raise InputError(
+                f"{path}: word2idx gives {word!r} the id {number!r}; expected whole numbers 0 ... {size - 1}, one for "
+                f"each of its {size} words; {remedy}"
+            )
+        if id_to_word.get(str(number)) != word:
+            raise InputError(
+                f"{path}: word2idx gives {word!r} the id {number}, but idx2word[{str(number)!r}] is "
+                f"{id_to_word.get(str(number))!r}; both must say the same; {remedy}"
+            )
+    if len(id_to_word) != size:
+        raise InputError(f"{path}: idx2word has {len(id_to_word)} words and word2idx {size}; {remedy}")
+    if type(following) is not int or following != size:
+        raise InputError(f"{path}: idx is {following!r}; expected {size}, the number of words; {remedy}")
+    return word_to_id
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    form = 'an object with the keys "word2idx", "idx2word" and "idx"'
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}); expected a vocabulary file. Check the path, or write "
+            "one with Vocabulary.build(captions).write(path)"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON ({error}); expected {form}. Download or build the file again") from error
+    missing = ["word2idx", "idx2word", "idx"]
+    if isinstance(content, dict):
+        missing = [key for key in missing if key not in content]
+    if missing:
+        found = f"the keys {sorted(content)[:8]}" if isinstance(content, dict) else type(content).__name__
+        raise InputError(
+            f"{path}: {', '.join(missing)} missing (found {found}); expected {form}. "
+            "Is this the vocabulary file? Otherwise build one with Vocabulary.build(captions).write(path)"
+        )
+    return dict(content)

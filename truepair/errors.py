@@ -1,0 +1,20 @@
+"""The errors a user can cause, and what each message owes them.
+
+Every message names the place (file, row, option), what was found, what was expected, and what to do.
+"""
+
+
+class TruepairError(Exception):
+    """Base of every error that truepair raises on purpose; the command line prints it without a traceback."""
+
+
+class InputError(TruepairError, ValueError):
+    """Something the user handed over (a file, an array, an option) cannot be used as it is."""
+
+
+class RunFolderError(TruepairError):
+    """A run folder is missing, incomplete, already in use, or belongs to another configuration."""
+
+
+class TrainingError(TruepairError):
+    """Training cannot go on (for example, the loss is no longer finite)."""

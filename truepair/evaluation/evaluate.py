@@ -1,0 +1,57 @@
+"""`evaluate`: a model and pairs in, the figures of a retrieval table out, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from truepair.data.pairs import Pairs
+from truepair.evaluation.ranks import ranks_from_blocks
+from truepair.evaluation.retrieval import folds_of, mean_over_folds, recall, recall_from_ranks
+
+IntArray = npt.NDArray[np.int64]
+
+WHOLE_MATRIX_BYTES = 512 << 20
+"""A similarity matrix up to this size is computed once and kept; a larger one is computed twice, block by block."""
+
+
+class ScoresPairs(Protocol):
+    """What `evaluate` needs of a model (`RetrievalModel` has it)."""
+
+    def similarity_blocks(self, pairs: Pairs, image_rows: IntArray, text_rows: IntArray) -> Iterable[Tensor]:
+        """Blocks of rows of the similarity matrix; iterating again computes them again."""
+        ...
+
+
+def evaluate(model: ScoresPairs, pairs: Pairs, *, folds: int | None = None) -> dict[str, float]:
+    """Recall, ranks and rSum of a model on pairs, as `recall` names them.
+
+    Args:
+        model: a `RetrievalModel`, such as `run.model`.
+        pairs: evaluation pairs; each text stands in exactly one pair.
+        folds: mean over that many consecutive folds of images (5 for "5 × 1K"); None for all images at once.
+
+    Raises:
+        InputError: a text has no image or several, features do not fit the model, or the images do not divide.
+    """
+    image_of_text = pairs.image_of_text
+    if folds is None:
+        return _figures(model, pairs, np.arange(len(pairs.images)), np.arange(len(pairs.texts)), image_of_text)
+    return mean_over_folds(
+        _figures(model, pairs, fold.images, fold.texts, fold.image_of_text)
+        for fold in folds_of(image_of_text, len(pairs.images), folds)
+    )
+
+
+def _figures(
+    model: ScoresPairs, pairs: Pairs, images: IntArray, texts: IntArray, image_of_text: IntArray
+) -> dict[str, float]:
+    blocks = model.similarity_blocks(pairs, images, texts)
+    if 4 * len(images) * len(texts) <= WHOLE_MATRIX_BYTES:
+        return recall(torch.cat(list(blocks)), image_of_text)
+    return recall_from_ranks(*ranks_from_blocks(lambda: blocks, torch.from_numpy(image_of_text)))

@@ -1,0 +1,1 @@
+"""Grids over method × noise × seed, and the tables made from them."""

@@ -1,0 +1,37 @@
+"""One file a paper. `CONFIGS` lists the methods with their options; `build_method` makes one."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from truepair.errors import InputError
+from truepair.methods.configs import CRCLConfig, InfoNCEConfig, TripletConfig
+
+if TYPE_CHECKING:
+    from truepair.methods.base import Method
+
+CONFIGS: dict[str, type[Any]] = {"triplet": TripletConfig, "infonce": InfoNCEConfig, "crcl": CRCLConfig}
+
+_HOME = {
+    "triplet": ("truepair.methods.triplet", "Triplet"),
+    "infonce": ("truepair.methods.infonce", "InfoNCE"),
+    "crcl": ("truepair.methods.crcl", "CRCL"),
+}
+
+
+def build_method(name: str, options: dict[str, Any] | None = None) -> Method:
+    """The method of that name with its own options.
+
+    Raises:
+        InputError: an unknown name, an option the method does not have, or a value out of range.
+    """
+    if name not in CONFIGS:
+        raise InputError(f"method is {name!r}; expected one of {', '.join(CONFIGS)}")
+    known = CONFIGS[name].__dataclass_fields__
+    for option in options or {}:
+        if option not in known:
+            raise InputError(f"method {name} has no option {option!r}; it has {', '.join(known)}")
+    module, kind = _HOME[name]
+    method: Method = getattr(import_module(module), kind)(CONFIGS[name](**(options or {})))
+    return method

@@ -1,0 +1,61 @@
+"""The options of every method, one small dataclass each; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from truepair.errors import InputError
+
+
+@dataclass(frozen=True)
+class TripletConfig:
+    """Options of the triplet baseline."""
+
+    margin: float = field(default=0.2, metadata={"help": "margin α of the hinge (VSE++)"})
+    warm_up_epochs: int = field(
+        default=1, metadata={"help": "first epochs on all negatives instead of the hardest one (VSE∞: 1)"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.margin < 0 or self.warm_up_epochs < 0:
+            raise InputError(f"margin {self.margin} and warm-up epochs {self.warm_up_epochs} must not be negative")
+
+
+@dataclass(frozen=True)
+class InfoNCEConfig:
+    """Options of the InfoNCE baseline."""
+
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of both softmaxes (as in CRCL)"})
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise InputError(f"temperature is {self.temperature}; expected a value above 0")
+
+
+@dataclass(frozen=True)
+class CRCLConfig:
+    """Options of CRCL; the defaults are the paper's (Table 5)."""
+
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the matching probabilities (eq. 3)"})
+    scale: float = field(default=5.0, metadata={"help": "weight λ of the complementary part (eq. 8)"})
+    momentum: float = field(default=0.8, metadata={"help": "weight β of the old label in its update (eq. 10)"})
+    threshold: float = field(default=0.1, metadata={"help": "labels below ε count as 0 in the loss (eq. 12)"})
+    freeze_epochs: int = field(
+        default=2, metadata={"help": "first epochs e_f of each piece with frozen labels (eq. 11)"}
+    )
+    pieces: tuple[int, ...] | None = field(
+        default=None,
+        metadata={
+            "help": "epochs of the self-refining pieces before the last one, which has --epochs; the paper trains 7,7,7 "
+            "before 32. Default: three pieces in the paper's proportion, 7/32 of --epochs, but at least three epochs "
+            "longer than the freeze; none: no piece"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0 or self.scale < 0:
+            raise InputError(f"temperature {self.temperature} must be above 0 and scale {self.scale} not negative")
+        if not 0 <= self.momentum <= 1 or not 0 <= self.threshold <= 1:
+            raise InputError(f"momentum {self.momentum} and threshold {self.threshold} must lie in [0, 1]")
+        if self.freeze_epochs < 1 or any(piece < 1 for piece in self.pieces or ()):
+            raise InputError(f"freeze epochs {self.freeze_epochs} and pieces {self.pieces} must be at least 1")

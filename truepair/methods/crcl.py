@@ -1,0 +1,70 @@
+"""CRCL: cross-modal active complementary learning with self-refining correspondence (NeurIPS 2023).
+
+Two ideas. The active complementary loss (ACL) learns from a pair as far as its label ŷ believes it, and from its
+negatives always, in a form that tolerates noise where ŷ is small. Self-refining correspondence correction (SCC) makes
+the labels: a moving average of how probable the model found each pair, over several pieces of training, each of which
+starts from a fresh network but keeps the labels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from truepair.correspondence import CorrespondenceMemory, matching_probability
+from truepair.losses import active_complementary
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
+from truepair.methods.configs import CRCLConfig
+
+
+class CRCL(Method):
+    """ACL on labels made by SCC. The label y of every pair lives in the memory as `label`."""
+
+    name = "crcl"
+
+    def __init__(self, config: CRCLConfig) -> None:
+        self.config = config
+
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""
+        pieces = self.config.pieces
+        if pieces is None:
+            pieces = (max(self.config.freeze_epochs + 3, round(epochs * 7 / 32)),) * 3
+        return (*(Stage(piece) for piece in pieces), Stage(epochs, decay_after))
+
+    def prepare(self, memory: CorrespondenceMemory) -> None:
+        super().prepare(memory)
+        memory.register("label", 1.0)  # every pair counts as matched at first
+
+    def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """Label update of eq. 11, once an epoch from p̂ as last seen in the epoch before."""
+        label, probability = memory.read("label"), memory.read("seen_probability")
+        if position.epoch > self.config.freeze_epochs:
+            if position.stage == 0 and position.epoch == self.config.freeze_epochs + 1:
+                label = probability
+            else:
+                label = self.config.momentum * label + (1 - self.config.momentum) * probability
+            memory.write("label", None, label)
+        return {
+            "label_mean": float(label.mean()),
+            "label_below_threshold": float((label < self.config.threshold).float().mean()),
+        }
+
+    def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        similarity, ids = forward.similarity, forward.batch.ids
+        probability = matching_probability(similarity.detach(), temperature=self.config.temperature)
+        memory.write("seen_probability", ids, probability)
+        label = self.corrected(memory.read("label", ids)).to(similarity.device)
+        per_pair = active_complementary(similarity, label, temperature=self.config.temperature, scale=self.config.scale)
+        return BatchLoss(per_pair, {})
+
+    def corrected(self, label: Tensor) -> Tensor:
+        """ŷ: labels below ε count as 0 (eq. 12). The stored label keeps its value, so that a pair can come back."""
+        return torch.where(label < self.config.threshold, torch.zeros_like(label), label)
+
+    def belief(self, memory: CorrespondenceMemory) -> Tensor:
+        return memory.read("label")
+
+    def taken_as_matched(self, memory: CorrespondenceMemory) -> Tensor:
+        """ŷ > 0: the pairs the loss still learns from as pairs."""
+        return memory.read("label") >= self.config.threshold

@@ -1,0 +1,1 @@
+"""Features → similarity: encoders, pooling, engines."""

@@ -1,0 +1,48 @@
+"""The global similarity engine of VSE∞: one vector a picture, one vector a caption, cosine."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from truepair.data.batch import ImageBatch, TextBatch
+from truepair.models.config import GlobalConfig
+from truepair.models.encoders import RegionEncoder, WordEncoder
+from truepair.models.pooling import POOLINGS
+from truepair.models.similarity import SimilarityEngine
+
+
+class GlobalEngine(SimilarityEngine[Tensor]):
+    """Encodings are L2-normalised vectors (n, D); similarity is their cosine, in [−1, 1].
+
+    Args:
+        feature_width: F of the region features.
+        vocabulary_size: number of word ids.
+        config: sizes and pooling.
+    """
+
+    def __init__(self, feature_width: int, vocabulary_size: int, config: GlobalConfig) -> None:
+        super().__init__()
+        self.regions = RegionEncoder(feature_width, config.width)
+        self.pool_regions = POOLINGS[config.pooling]()
+        self.words = WordEncoder(vocabulary_size, config.width, config.word_width)
+        self.pool_words = POOLINGS[config.pooling]()
+
+    def encode_images(self, images: ImageBatch) -> Tensor:
+        return normalize(self.pool_regions(self.regions(images), images.lengths), dim=1)
+
+    def encode_texts(self, texts: TextBatch) -> Tensor:
+        return normalize(self.pool_words(self.words(texts), texts.lengths), dim=1)
+
+    def similarity(self, images: Tensor, texts: Tensor) -> Tensor:
+        return images @ texts.T
+
+    def concatenate(self, parts: list[Tensor]) -> Tensor:
+        return torch.cat(parts)
+
+    def select(self, encoded: Tensor, rows: slice) -> Tensor:
+        return encoded[rows]
+
+    def cell_bytes(self, images: Tensor, texts: Tensor) -> int:
+        return texts.shape[0] * texts.element_size()

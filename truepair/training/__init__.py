@@ -1,0 +1,1 @@
+"""The loop, its options, checkpoints, and the run folder."""

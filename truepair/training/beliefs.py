@@ -1,0 +1,42 @@
+"""`pairs.parquet`: what a method believes about every pair, for the audit and for people."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.data.pairs import Pairs
+from truepair.files import write_bytes_atomically
+
+
+def write_beliefs(
+    path: Path, pairs: Pairs, belief: Tensor, taken_as_matched: Tensor, memory: CorrespondenceMemory
+) -> None:
+    """Write one row a pair, in the order of the pair table.
+
+    Columns: pair_id, image_index, text_index, image_id, text_id, caption; belief in [0, 1] that the pair matches;
+    taken_as_matched, the method's division; memory_*, the method's per-pair fields; mismatched, where the truth is known.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    columns: dict[str, Any] = {
+        "pair_id": range(len(pairs)),
+        "image_index": pairs.image_index,
+        "text_index": pairs.text_index,
+        "image_id": [pairs.images.ids[row] for row in pairs.image_index],
+        "text_id": [pairs.texts.ids[row] for row in pairs.text_index],
+        "caption": [pairs.texts.captions[row] for row in pairs.text_index],
+        "belief": belief.numpy(),
+        "taken_as_matched": taken_as_matched.numpy(),
+        **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items()},
+    }
+    if pairs.mismatched is not None:
+        columns["mismatched"] = pairs.mismatched
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), buffer, compression="zstd")
+    write_bytes_atomically(path, buffer.getvalue())

@@ -1,0 +1,230 @@
+"""`fit`: pairs in, a finished run out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.data.pairs import Pairs
+from truepair.data.text import Vocabulary
+from truepair.errors import InputError, RunFolderError
+from truepair.evaluation import detection, evaluate
+from truepair.files import write_json_atomically
+from truepair.methods import build_method
+from truepair.methods.base import Method
+from truepair.models.retrieval_model import RetrievalModel, build_engine, load_model, save_model
+from truepair.seeding import torch_seeded
+from truepair.training.beliefs import write_beliefs
+from truepair.training.config import build_optimizer
+from truepair.training.loop import Observers, Training, TrainingData
+from truepair.training.run_folder import RunFolder, read_lines
+from truepair.training.setup import Setup, describe_run
+from truepair.training.state import Cursor, TrainingState
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, its figures (`result.json`) and its model."""
+
+    folder: RunFolder
+    result: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def model(self) -> RetrievalModel:
+        """The best model of the run."""
+        return load_model(self.folder.model, Vocabulary.read(self.folder.vocabulary))
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """One record an epoch."""
+        return read_lines(self.folder.metrics)
+
+
+def open_run(path: Path | str) -> Run:
+    """A finished run of an earlier session.
+
+    Raises:
+        RunFolderError: there is no run, or it is not finished.
+    """
+    folder = RunFolder(Path(path))
+    folder.read_config()
+    if not folder.finished:
+        raise RunFolderError(f"{path} holds an unfinished run; continue it with: truepair train --resume {path}")
+    return Run(folder, json.loads(folder.result.read_text(encoding="utf-8")))
+
+
+def fit(
+    pairs: Pairs,
+    *,
+    method: str | Method = "crcl",
+    dev: Pairs | None = None,
+    test: Pairs | None = None,
+    out: Path | str | None = None,
+    setup: Setup | None = None,
+    resume: bool = False,
+    progress: bool | None = None,
+    **training: Any,
+) -> Run:
+    """Train a retrieval model on pairs of which an unknown share is mismatched; returns the finished run.
+
+    The truth about the pairs, where `pairs` knows it, never reaches the method; it only scores its beliefs.
+
+    Args:
+        pairs: the training pairs.
+        method: `triplet`, `infonce` or `crcl`, or a `Method` built with other options.
+        dev: pairs to choose the best epoch by (largest rSum); None keeps the last epoch.
+        test: pairs to report the best model on; None leaves `test` out of the result.
+        out: run folder, new or empty; None makes one in the system's temporary folder.
+        setup: sizes and options; None for the defaults.
+        resume: continue the unfinished run in `out` exactly where it stopped.
+        progress: show a progress bar; None shows it on a terminal only.
+        **training: single options of `TrainingConfig`, such as `epochs=10, seed=1`.
+
+    Raises:
+        InputError: something is wrong with the pairs or options; known before training starts.
+        RunFolderError: `out` holds a run already, or (with `resume`) another one.
+        TrainingError: the loss is no longer finite.
+        KeyboardInterrupt: on Ctrl-C or SIGTERM, once a checkpoint is written.
+    """
+    setup = (setup or Setup()).with_training(training)
+    chosen = build_method(method) if isinstance(method, str) else method
+    if resume and out is None:
+        raise InputError("resume=True needs out=, the folder of the run to continue")
+    check_trainable(pairs, dev, test)
+    device = setup.training.resolve_device()
+    config = describe_run(pairs, chosen, setup, device)
+    folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
+    if resume:
+        folder.check_config(config)
+        if folder.finished:
+            return open_run(folder.path)
+    run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress)
+    run.start(config, resume=resume)
+    run.train()
+    run.conclude()
+    return open_run(folder.path)
+
+
+def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None) -> None:
+    """Refuse, before any work, pairs that cannot be trained on or scored by.
+
+    Raises:
+        InputError: too few training pairs, features of different width, or a text with several images in dev or test.
+    """
+    if len(pairs) < 2:
+        raise InputError(
+            f"{pairs.name}: {len(pairs)} pair; training needs at least 2, since pairs are told apart by others"
+        )
+    for split in (dev, test):
+        if split is None:
+            continue
+        if split.images.feature_width != pairs.images.feature_width:
+            raise InputError(
+                f"{split.name}: features are {split.images.feature_width} wide, those of {pairs.name} "
+                f"{pairs.images.feature_width}; extract both the same way"
+            )
+        _ = split.image_of_text
+
+
+class Assembly:
+    """The parts of one run put together: what `fit` starts, trains and concludes."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        dev: Pairs | None,
+        test: Pairs | None,
+        method: Method,
+        setup: Setup,
+        folder: RunFolder,
+        device: torch.device,
+        progress: bool | None,
+    ) -> None:
+        self.pairs, self.dev, self.test = pairs, dev, test
+        self.method, self.setup, self.folder = method, setup, folder
+        self.device, self.progress = device, progress
+        self.vocabulary = Vocabulary.build(
+            (pairs.texts.captions[text] for text in pairs.text_index), minimum_count=setup.training.minimum_count
+        )
+        memory = CorrespondenceMemory(len(pairs))
+        method.prepare(memory)
+        self.state = TrainingState(*self.fresh(0), memory, Cursor())
+
+    def fresh(self, stage: int) -> tuple[Any, torch.optim.Optimizer]:
+        """Newly initialised engine and optimizer of a stage."""
+        with torch_seeded(self.setup.training.seed, "initialise", stage):
+            engine = build_engine(self.pairs.images.feature_width, len(self.vocabulary), self.setup.model)
+        engine.to(self.device)
+        rate = self.setup.training.rate_for(self.setup.model.width)
+        return engine, build_optimizer(self.setup.training, list(engine.parameters()), rate)
+
+    def start(self, config: dict[str, Any], *, resume: bool) -> None:
+        """Enter the folder: begin a run there, or take up the one it holds."""
+        if not resume:
+            self.folder.begin(config, needed_bytes=3 * self.state.bytes_on_disk())
+        self.vocabulary.write(self.folder.vocabulary)
+        if self.folder.checkpoint.exists():
+            self.state.restore(self.folder.checkpoint)
+
+    def train(self) -> None:
+        """Run the loop from where the state stands."""
+        captions = [self.vocabulary.encode(caption) for caption in self.pairs.texts.captions]
+        Training(
+            config=self.setup.training,
+            learning_rate=self.setup.training.rate_for(self.setup.model.width),
+            data=TrainingData(self.pairs.without_truth(), captions, self.vocabulary, self.setup.augmentation),
+            method=self.method,
+            observers=Observers(
+                score_dev=self.score_dev if self.dev is not None else None,
+                score_memory=self.score_memory,
+                keep_best=self.keep_best,
+            ),
+            folder=self.folder,
+            fresh=self.fresh,
+            device=self.device,
+            progress=self.progress,
+        ).run(self.state)
+
+    def conclude(self) -> None:
+        """Score the best model and write `pairs.parquet` and, last, `result.json`."""
+        best = load_model(self.folder.model, self.vocabulary)
+        best.engine.to(self.device)
+        belief, taken = self.method.belief(self.state.memory), self.method.taken_as_matched(self.state.memory)
+        write_beliefs(self.folder.pairs, self.pairs, belief, taken, self.state.memory)
+        result = {
+            "method": self.method.name,
+            "pairs": len(self.pairs),
+            "mismatch_rate": self.pairs.mismatch_rate,
+            "best_epoch": self.state.cursor.best_epoch,
+            "dev": evaluate(best, self.dev) if self.dev is not None else None,
+            "test": evaluate(best, self.test) if self.test is not None else None,
+            "detection": self.score_memory(),
+        }
+        write_json_atomically(self.folder.result, result)
+
+    def current_model(self) -> RetrievalModel:
+        return RetrievalModel(self.state.engine, self.vocabulary, self.pairs.images.feature_width)
+
+    def score_dev(self) -> dict[str, float]:
+        assert self.dev is not None
+        return evaluate(self.current_model(), self.dev)
+
+    def score_memory(self) -> dict[str, Any] | None:
+        """The method's beliefs against the truth, where that is known."""
+        if self.pairs.mismatched is None:
+            return None
+        belief, taken = self.method.belief(self.state.memory), self.method.taken_as_matched(self.state.memory)
+        return detection(belief.numpy(), self.pairs.mismatched, taken_as_matched=taken.numpy())
+
+    def keep_best(self) -> None:
+        save_model(self.folder.model, self.current_model(), self.setup.model)

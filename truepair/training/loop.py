@@ -1,0 +1,199 @@
+"""The one training loop, for every method, resumable at any batch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from truepair.data.config import Augmentation
+from truepair.data.loading import EpochBatches
+from truepair.data.pairs import Pairs
+from truepair.data.text import Vocabulary
+from truepair.errors import TrainingError
+from truepair.methods.base import EpochPosition, Forward, Method, Stage
+from truepair.seeding import torch_seeded
+from truepair.training.config import TrainingConfig
+from truepair.training.interruption import Interruption
+from truepair.training.run_folder import RunFolder, append_line, keep_lines
+from truepair.training.state import Cursor, TrainingState
+
+Scores = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What the loop reads: the pairs without their truth, and how captions become word ids."""
+
+    pairs: Pairs
+    captions: list[list[int]]
+    vocabulary: Vocabulary
+    augmentation: Augmentation
+
+
+@dataclass(frozen=True)
+class Observers:
+    """What the loop asks of others at the end of each epoch.
+
+    Attributes:
+        score_dev: named dev scores of the network; `rsum` selects the best. None where there are no dev pairs: then
+            the last epoch is kept.
+        score_memory: named scores of the method's beliefs (against the truth, where it is known).
+        keep_best: called when the network is the best so far (of the last stage).
+    """
+
+    score_dev: Callable[[], Scores] | None
+    score_memory: Callable[[], Scores | None]
+    keep_best: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run of the loop: how, on what, with which method, seen by whom, kept where."""
+
+    config: TrainingConfig
+    learning_rate: float
+    data: TrainingData
+    method: Method
+    observers: Observers
+    folder: RunFolder
+    fresh: Callable[[int], tuple[Any, torch.optim.Optimizer]]  # stage → new engine and optimizer
+    device: torch.device
+    progress: bool | None  # None: a bar on a terminal only
+
+    def run(self, state: TrainingState) -> None:
+        """Train from the state's cursor to the end.
+
+        Raises:
+            KeyboardInterrupt: asked to stop; the checkpoint is written.
+            TrainingError: the loss is no longer finite; the last checkpoint stays as it was.
+        """
+        stages = self.method.stages(self.config.epochs, self.config.decay_epoch)
+        keep_lines(self.folder.metrics, state.cursor.epochs_logged)
+        keep_lines(self.folder.timings, state.cursor.epochs_logged)
+        total = sum(stage.epochs for stage in stages)
+        with (
+            Interruption() as interruption,
+            tqdm(total=total, initial=state.cursor.epochs_logged, unit="epoch", disable=self._quiet()) as bar,
+        ):
+            while not state.cursor.finished:
+                position = EpochPosition(state.cursor.stage, state.cursor.epoch, stages)
+                self._train_epoch(state, position, interruption, bar)
+                self._finish_epoch(state, position, bar)
+
+    def _quiet(self) -> bool | None:
+        return None if self.progress is None else not self.progress
+
+    def _train_epoch(
+        self, state: TrainingState, position: EpochPosition, interruption: Interruption, bar: tqdm[Any]
+    ) -> None:
+        """The remaining batches of the epoch at the cursor."""
+        cursor, config = state.cursor, self.config
+        place = (config.seed, position.stage, position.epoch)
+        batches = EpochBatches(
+            self.data.pairs,
+            self.data.captions,
+            self.data.vocabulary,
+            self.data.augmentation,
+            batch_size=config.batch_size,
+            position=place,
+        )
+        set_learning_rate(state.optimizer, self.learning_rate, position.stages[position.stage], position.epoch)
+        if cursor.step == 0:
+            cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
+        started = saved = time.monotonic()
+        seen_before = cursor.pairs_seen
+        state.engine.train()
+        for batch in batches.loader(first=cursor.step, workers=config.workers):
+            with torch_seeded(*place[:1], "step", *place[1:], cursor.step, device=self.device):
+                loss, scalars = self._train_batch(state, position, batch.to(self.device))
+            cursor.loss_sum += loss * len(batch)
+            cursor.pairs_seen += len(batch)
+            for name, value in scalars.items():
+                cursor.scalar_sums[name] = cursor.scalar_sums.get(name, 0.0) + value * len(batch)
+            cursor.step += 1
+            bar.set_postfix_str(f"{position.overall}: {cursor.step}/{len(batches)} loss {loss:.3f}", refresh=False)
+            bar.update(1 / len(batches))
+            if interruption.requested:
+                state.save(self.folder.checkpoint)
+                raise KeyboardInterrupt
+            if time.monotonic() - saved > 60 * config.checkpoint_minutes:
+                state.save(self.folder.checkpoint)
+                saved = time.monotonic()
+        seconds = time.monotonic() - started
+        rate = (cursor.pairs_seen - seen_before) / seconds if seconds else 0.0
+        append_line(
+            self.folder.timings,
+            {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
+        )
+
+    def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
+        """One optimizer step; returns the mean loss and the method's scalars."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            result = self.method.batch_loss(Forward(state.engine, batch), position, state.memory)
+        loss = result.per_pair.mean()
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise TrainingError(
+                f"the loss is {value} in epoch {position.overall}, batch {state.cursor.step}; lower --learning-rate "
+                f"(now {self.learning_rate}). {self.folder.path} holds the last sound checkpoint"
+            )
+        state.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.config.clip:
+            torch.nn.utils.clip_grad_norm_(state.engine.parameters(), self.config.clip, error_if_nonfinite=False)
+        state.optimizer.step()
+        return value, result.scalars
+
+    def _finish_epoch(self, state: TrainingState, position: EpochPosition, bar: tqdm[Any]) -> None:
+        """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""
+        cursor, observers = state.cursor, self.observers
+        dev = observers.score_dev() if observers.score_dev else None
+        record: Scores = {
+            "epoch": position.overall,
+            "stage": position.stage,
+            "loss": cursor.loss_sum / cursor.pairs_seen,
+            **{name: total / cursor.pairs_seen for name, total in cursor.scalar_sums.items()},
+            **cursor.epoch_scalars,
+            "learning_rate": state.optimizer.param_groups[0]["lr"],
+            "dev": dev,
+            "detection": observers.score_memory(),
+        }
+        if position.in_last_stage and (dev is None or cursor.best_score is None or dev["rsum"] > cursor.best_score):
+            cursor.best_score = None if dev is None else dev["rsum"]
+            cursor.best_epoch = position.overall
+            observers.keep_best()
+        append_line(self.folder.metrics, record)
+        if dev is not None:
+            bar.set_description_str(f"dev rSum {dev['rsum']:.1f}", refresh=False)
+        self._advance(state, position)
+        state.save(self.folder.checkpoint)
+
+    def _advance(self, state: TrainingState, position: EpochPosition) -> None:
+        cursor = state.cursor
+        state.cursor = Cursor(
+            stage=cursor.stage,
+            epoch=cursor.epoch + 1,
+            epochs_logged=cursor.epochs_logged + 1,
+            best_score=cursor.best_score,
+            best_epoch=cursor.best_epoch,
+        )
+        if position.epoch < position.stages[position.stage].epochs:
+            return
+        if position.in_last_stage:
+            state.cursor.finished = True
+            return
+        state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
+        state.engine, state.optimizer = self.fresh(state.cursor.stage)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, full: float, stage: Stage, epoch: int) -> None:
+    """Step decay: the full rate, and a tenth of it after the stage's `decay_after` epochs."""
+    decayed = stage.decay_after is not None and epoch > stage.decay_after
+    for group in optimizer.param_groups:
+        group["lr"] = full * (0.1 if decayed else 1.0)

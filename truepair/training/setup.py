@@ -1,0 +1,74 @@
+"""What is trained and how, as one value, and as the complete JSON that a run keeps of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from truepair.data.config import Augmentation
+from truepair.data.pairs import Pairs
+from truepair.errors import InputError
+from truepair.methods.base import Method
+from truepair.models.config import GlobalConfig
+from truepair.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Sizes and options of a run, beside its pairs and its method.
+
+    Attributes:
+        data: how the command line loaded the pairs (a `DataConfig` as dict), so that the run can be repeated from its
+            folder; None for pairs made in Python.
+    """
+
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    model: GlobalConfig = field(default_factory=GlobalConfig)
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    data: dict[str, Any] | None = None
+
+    def with_training(self, options: dict[str, Any]) -> Setup:
+        """The same setup with some training options replaced.
+
+        Raises:
+            InputError: there is no such option, or its value is out of range.
+        """
+        known = [option.name for option in fields(TrainingConfig)]
+        for name in options:
+            if name not in known:
+                raise InputError(f"training has no option {name!r}; it has {', '.join(known)}")
+        return replace(self, training=replace(self.training, **options))
+
+
+def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
+    """The content of `config.json`: everything that determines a run's numbers."""
+    from truepair import __version__
+
+    return {
+        "truepair": __version__,
+        "data": setup.data,
+        "pairs": {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)},
+        "method": {"name": method.name, "options": asdict(method.config)},
+        "model": {"name": "global", **asdict(setup.model)},
+        "augmentation": asdict(setup.augmentation),
+        "training": {**asdict(setup.training), "device": str(device)},
+        # A CPU adds in another order with another number of threads: an exact resume needs the same.
+        "threads": torch.get_num_threads() if device.type == "cpu" else None,
+    }
+
+
+def fingerprint(pairs: Pairs) -> str:
+    """A short hash of captions, table and features; features are sampled at up to 1,024 images to stay quick."""
+    digest = hashlib.sha256()
+    for caption in pairs.texts.captions:
+        digest.update(caption.encode("utf-8") + b"\0")
+    digest.update(pairs.image_index.tobytes() + pairs.text_index.tobytes())
+    features = pairs.images.features
+    digest.update(f"{features.shape} {features.dtype}".encode())
+    rows = np.unique(np.linspace(0, len(features) - 1, 1024).astype(np.int64))
+    digest.update(np.ascontiguousarray(features[rows]).tobytes())
+    return digest.hexdigest()[:16]

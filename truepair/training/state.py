@@ -1,0 +1,99 @@
+"""Everything a resumed run needs to go on as if it had never stopped, in one file that is replaced atomically."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.errors import RunFolderError
+from truepair.files import write_bytes_atomically
+from truepair.models.similarity import SimilarityEngine
+
+
+@dataclass
+class Cursor:
+    """Where training stands, and the sums of the running epoch. `step` is the next batch of that epoch."""
+
+    stage: int = 0
+    epoch: int = 1
+    step: int = 0
+    loss_sum: float = 0.0
+    pairs_seen: int = 0
+    scalar_sums: dict[str, float] = field(default_factory=dict)
+    epoch_scalars: dict[str, float] = field(default_factory=dict)
+    epochs_logged: int = 0
+    best_score: float | None = None
+    best_epoch: int | None = None
+    finished: bool = False
+
+
+@dataclass
+class TrainingState:
+    """The network, its optimizer, the memory, and the cursor."""
+
+    engine: SimilarityEngine[Any]
+    optimizer: torch.optim.Optimizer
+    memory: CorrespondenceMemory
+    cursor: Cursor
+
+    def save(self, path: Path) -> None:
+        """Write the state to one `.safetensors` file, atomically."""
+        from safetensors.torch import save
+
+        tensors: dict[str, Tensor] = {}
+        for name, tensor in self.engine.state_dict().items():
+            tensors[f"engine/{name}"] = tensor
+        optimizer = self.optimizer.state_dict()
+        for index, entries in optimizer["state"].items():
+            for name, tensor in entries.items():
+                tensors[f"optimizer/{index}/{name}"] = tensor
+        for name, tensor in self.memory.tensors().items():
+            tensors[f"memory/{name}"] = tensor
+        metadata = {"cursor": json.dumps(asdict(self.cursor)), "param_groups": json.dumps(optimizer["param_groups"])}
+        write_bytes_atomically(path, save({k: v.cpu().contiguous() for k, v in tensors.items()}, metadata=metadata))
+
+    def restore(self, path: Path) -> None:
+        """Take over the state of a file that `save` wrote, for the same configuration.
+
+        Raises:
+            RunFolderError: the file is missing, damaged, or of another network.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            cursor, groups = json.loads(metadata["cursor"]), json.loads(metadata["param_groups"])
+        except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+            raise RunFolderError(f"{path} is not a readable checkpoint ({error}); start a new run") from error
+        try:
+            self.engine.load_state_dict(_under(tensors, "engine/"))
+            self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
+            self.memory.restore(_under(tensors, "memory/"))
+        except (RuntimeError, ValueError) as error:
+            raise RunFolderError(f"{path} belongs to another configuration: {error}") from error
+        self.cursor = Cursor(**cursor)
+
+    def bytes_on_disk(self) -> int:
+        """About what `save` writes once the optimizer has its moments: weights, two moments, memory."""
+        weights: int = sum(tensor.numel() * tensor.element_size() for tensor in self.engine.state_dict().values())
+        return 3 * weights + 4 * self.memory.count * len(self.memory.names)
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _by_index(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    entries: dict[int, dict[str, Tensor]] = {}
+    for path, tensor in tensors.items():
+        index, name = path.split("/", 1)
+        entries.setdefault(int(index), {})[name] = tensor
+    return entries
