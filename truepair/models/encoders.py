@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
+from truepair.models.gru import read_both_ways
 from truepair.models.pooling import element_mask
 
 
@@ -50,16 +51,9 @@ class WordEncoder(nn.Module):
 
     def __init__(self, vocabulary_size: int, width: int, word_width: int = 300) -> None:
         super().__init__()
-        self.width = width
         self.embed = nn.Embedding(vocabulary_size, word_width)
         self.read = nn.GRU(word_width, width, batch_first=True, bidirectional=True)
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
     def forward(self, texts: TextBatch) -> Tensor:
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.embed(texts.words), texts.lengths, batch_first=True, enforce_sorted=False
-        )
-        states, _ = nn.utils.rnn.pad_packed_sequence(
-            self.read(packed)[0], batch_first=True, total_length=texts.words.shape[1]
-        )
-        return (states[..., : self.width] + states[..., self.width :]) / 2
+        return read_both_ways(self.read, self.embed.weight, texts.words, texts.lengths)

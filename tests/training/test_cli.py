@@ -1,0 +1,157 @@
+"""The command line: what it prints and leaves, how fast help is, and what it says about bad input."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from truepair.cli import main
+from truepair.cli_options import whole_numbers
+from truepair.training.run_folder import read_lines
+
+QUICK = ["--epochs", "2", "--width", "16", "--batch-size", "16", "--minimum-count", "1"]
+
+
+def train(data, out, *options):
+    return main(["train", str(data), "--out", str(out), *QUICK, *options])
+
+
+@pytest.fixture(scope="module")
+def run(tiny, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert train(tiny, out, "--method", "infonce", "--noise", "0.4") == 0
+    return out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["demo", "--help"]])
+def test_help_is_instant(arguments):
+    """Under a second, as a whole process: the best of three, since the machine may be busy."""
+    seconds = []
+    for _ in range(3):
+        start = time.monotonic()
+        subprocess.run([sys.executable, "-m", "truepair", *arguments], check=True, capture_output=True)
+        seconds.append(time.monotonic() - start)
+    assert min(seconds) < 1.0
+
+
+def test_help_loads_no_torch():
+    code = "import sys; from truepair.cli import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_option_of_train_is_described_with_its_default(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out
+    for expected in [
+        "--crcl-momentum",
+        "(eq. 10)",
+        "[default: 0.8]",
+        "--noise-kind",
+        "DECL",
+        "--pooling",
+        "[default: 128]",
+    ]:
+        assert expected in text
+
+
+def test_train_leaves_a_whole_run_folder(run, capsys):
+    result = json.loads((run / "result.json").read_text())
+    recalls = [result["test"][f"{way}_r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert result["test"]["rsum"] == pytest.approx(sum(recalls))
+    assert 0 <= result["detection"]["auroc"] <= 1
+    assert 0.2 < result["mismatch_rate"] < 0.45
+    names = {"config.json", "metrics.jsonl", "pairs.parquet", "model.safetensors", "vocabulary.json", "timings.jsonl"}
+    assert names <= {path.name for path in run.iterdir()}
+    assert [line["epoch"] for line in read_lines(run / "metrics.jsonl")] == [1, 2]
+    assert json.loads((run / "config.json").read_text())["data"]["noise"] == 0.4
+
+
+def test_evaluate_repeats_the_figures_of_the_run(run, tiny, tmp_path, capsys):
+    assert main(["evaluate", str(run), str(tiny), "--json", str(tmp_path / "figures.json")]) == 0
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    expected = json.loads((run / "result.json").read_text())["test"]
+    assert figures == pytest.approx(expected)
+    assert f"{expected['rsum']:.1f}" in capsys.readouterr().out
+
+
+def test_evaluate_in_folds_is_the_mean_of_the_folds(run, tiny, tmp_path):
+    assert main(["evaluate", str(run), str(tiny), "--folds", "4", "--json", str(tmp_path / "folds.json")]) == 0
+    folds = json.loads((tmp_path / "folds.json").read_text())
+    whole = json.loads((run / "result.json").read_text())["test"]
+    assert folds["t2i_r1"] > whole["t2i_r1"]  # four images to choose from are easier than sixteen
+
+
+def test_noise_writes_an_index_file_that_train_takes(tiny, tmp_path, capsys):
+    index = tmp_path / "noise.npy"
+    assert main(["noise", str(tiny), "--rate", "0.5", "--seed", "3", "--out", str(index)]) == 0
+    assert "% of 96 pairs mismatched" in capsys.readouterr().out
+    assert np.load(index).shape == (96,)
+    assert train(tiny, tmp_path / "run", "--method", "infonce", "--noise-index", str(index)) == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["mismatch_rate"] == pytest.approx(float((np.load(index) != np.arange(96) // 2).mean()))
+
+
+def test_oracle_trains_on_the_matched_pairs_only(tiny, tmp_path):
+    assert train(tiny, tmp_path / "run", "--method", "infonce", "--noise", "0.5", "--oracle") == 0
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["mismatch_rate"] == 0
+    assert 40 < result["pairs"] < 70
+
+
+def test_describe_prints_table_and_json(tiny, capsys):
+    assert main(["describe", str(tiny)]) == 0
+    assert "train" in capsys.readouterr().out
+    assert main(["describe", str(tiny), "--json"]) == 0
+    json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "train needs --out"),
+        (["train", "--out", "RUN"], "train needs DATA"),
+        (["train", "nowhere", "--out", "RUN"], "nowhere"),
+        (
+            ["train", "TINY", "--out", "RUN", "--method", "infonce", "--crcl-momentum", "0.5"],
+            "--crcl-momentum is an option of",
+        ),
+        (["train", "TINY", "--out", "RUN", "--noise", "1.5"], "noise rate is 1.5"),
+        (["train", "TINY", "--out", "RUN", "--epochs", "0"], "epochs is 0"),
+        (["train", "TINY", "--out", "RUN", "--learning-rate", "-1"], "learning_rate is -1"),
+        (["train", "TINY", "--out", "RUN", "--word-share", "1"], "word share is 1"),
+        (["train", "TINY", "--out", "RUN", "--device", "quantum"], "device is 'quantum'"),
+        (["train", "TINY", "--out", "RUN", "--threads", "0"], "--threads is 0"),
+        (["train", "TINY", "--out", "RUN", "--oracle", "--noise-index", "missing.npy"], "missing.npy"),
+        (["train", "TINY", "--out", "RUN", "--noise", "0.2", "--noise-index", "x.npy"], "give one of them"),
+        (["train", "TINY", "--out", "FINISHED"], "already holds a run"),
+        (["train", "TINY", "--out", "TINY"], "not an empty folder"),
+        (["train", "--resume", "TINY"], "not a run folder"),
+        (["train", "--resume", "FINISHED", "--epochs", "9"], "leave others out"),
+        (["train", "TINY", "--resume", "FINISHED", "--epochs", "9"], "was started with"),
+        (["evaluate", "TINY", "TINY"], "not a run folder"),
+        (["evaluate", "FINISHED", "scenes:5"], "features are 56 wide, this model takes 8"),
+        (["noise", "TINY", "--rate", "2", "--out", "x.npy"], "noise rate is 2"),
+        (["describe", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message, tiny, run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    places = {"TINY": str(tiny), "FINISHED": str(run), "RUN": str(tmp_path / "run")}
+    before = {path: path.stat().st_mtime_ns for folder in (tiny, run) for path in folder.rglob("*")}
+    assert main([places.get(argument, argument) for argument in arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "run").exists(), "nothing is left behind by a run that never began"
+    assert before == {path: path.stat().st_mtime_ns for folder in (tiny, run) for path in folder.rglob("*")}
+
+
+def test_lists_of_whole_numbers():
+    assert whole_numbers("7,7,7") == (7, 7, 7)
+    assert whole_numbers("none") == ()
+    with pytest.raises(SystemExit):
+        main(["train", "scenes", "--out", "x", "--crcl-pieces", "7;7"])

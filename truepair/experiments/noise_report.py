@@ -1,0 +1,182 @@
+"""Turn the records of the noise grid into tables, in place, between markers of the Markdown files that show them.
+
+python -m truepair.experiments.noise_report
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+from truepair.files import write_text_atomically
+
+Record = dict[str, Any]
+Groups = dict[tuple[str, float], list[Record]]
+
+TITLES = {
+    "oracle": "oracle (InfoNCE on the truly matched pairs)",
+    "crcl": "CRCL",
+    "infonce": "InfoNCE",
+    "triplet": "triplet, hardest negatives",
+}
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records of a results folder.
+
+    Raises:
+        InputError: there are none.
+    """
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    if not records:
+        raise InputError(f"{folder} holds no records; run python -m truepair.experiments.noise_grid DATA first")
+    return records
+
+
+def group(records: list[Record]) -> Groups:
+    """Records of the same method and noise rate, over seeds. Without noise the oracle is InfoNCE."""
+    groups: Groups = defaultdict(list)
+    for record in records:
+        groups[record["cell"]["method"], record["cell"]["noise"]].append(record)
+    if ("infonce", 0.0) in groups:
+        groups["oracle", 0.0] = groups["infonce", 0.0]
+    return groups
+
+
+def value_table(groups: Groups, read: Callable[[Record], float | None], digits: int) -> str:
+    """Markdown table of a figure: a row a method, a column a noise rate, mean ± standard deviation over seeds."""
+    rates = sorted({rate for _, rate in groups})
+    lines = ["| | " + " | ".join(f"{100 * rate:.0f} %" for rate in rates) + " |", "|---" * (len(rates) + 1) + "|"]
+    for method, title in TITLES.items():
+        cells = [
+            cell([value for value in map(read, groups.get((method, rate), [])) if value is not None], digits)
+            for rate in rates
+        ]
+        if any(text != "–" for text in cells):
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def cell(values: list[float], digits: int) -> str:
+    if not values:
+        return "–"
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def ratio_table(groups: Groups) -> str:
+    """What CRCL and InfoNCE keep of the oracle and of InfoNCE trained without noise, in percent of mean rSum."""
+    rates = sorted({rate for _, rate in groups if rate > 0})
+    lines = ["| | " + " | ".join(f"{100 * rate:.0f} %" for rate in rates) + " |", "|---" * (len(rates) + 1) + "|"]
+    references: list[tuple[str, Callable[[float], tuple[str, float]]]] = [
+        ("of the oracle at the same noise", lambda rate: ("oracle", rate)),
+        ("of InfoNCE without noise", lambda rate: ("infonce", 0.0)),
+    ]
+    for method in ("crcl", "infonce"):
+        for title, reference in references:
+            cells = []
+            for rate in rates:
+                ours, theirs = groups.get((method, rate)), groups.get(reference(rate))
+                cells.append(f"{100 * mean_rsum(ours) / mean_rsum(theirs):.1f} %" if ours and theirs else "–")
+            lines.append(f"| {TITLES[method]} {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def recall_rows(groups: Groups, rate: float) -> str:
+    """The six recalls of every method at one noise rate."""
+    keys = ["i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum"]
+    lines = ["| | i→t R@1 | R@5 | R@10 | t→i R@1 | R@5 | R@10 | rSum |", "|---" * 8 + "|"]
+    for method, title in TITLES.items():
+        records = groups.get((method, rate))
+        if records:
+            cells = [cell([record["result"]["test"][key] for record in records], 1) for key in keys]
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def mean_rsum(records: list[Record]) -> float:
+    return statistics.fmean(record["result"]["test"]["rsum"] for record in records)
+
+
+def detection_of(key: str) -> Callable[[Record], float | None]:
+    def read(record: Record) -> float | None:
+        value: float | None = record["result"]["detection"][key]
+        return value
+
+    return read
+
+
+def provenance(records: list[Record]) -> str:
+    """Data, seeds, dates and cost, read from the records."""
+    seeds = sorted({record["cell"]["seed"] for record in records})
+    dates = sorted({record["date"] for record in records})
+    hours = sum(record["training_seconds"] for record in records) / 3600
+    example = next((r for r in records if r["cell"]["method"] == "crcl"), records[0])
+    return (
+        f"{len(records)} runs on `{example['cell']['data']}`, seeds {', '.join(map(str, seeds))}, "
+        f"{dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'}, {hours:.1f} hours of training on one CPU thread "
+        f"each. One of them: `{example['command']}`."
+    )
+
+
+def full_report(records: list[Record]) -> str:
+    """The section of docs/results.md."""
+    groups = group(records)
+    rates = sorted({rate for _, rate in groups})
+    parts = [
+        provenance(records),
+        "**Test rSum** (caption shuffle; mean ± standard deviation over seeds; epoch chosen on dev):",
+        value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
+        "**What is kept:**",
+        ratio_table(groups),
+        "**Finding the mismatched pairs, AUROC** of the label each method keeps of a training pair (CRCL: y; the others: "
+        "the matching probability last seen in training):",
+        value_table(groups, detection_of("auroc"), 4),
+        "**Average precision** of the same:",
+        value_table(groups, detection_of("average_precision"), 4),
+        "**Division accuracy** (CRCL: y ≥ 0.1; the others: probability ≥ 0.5):",
+        value_table(groups, detection_of("division_accuracy"), 3),
+    ]
+    for rate in rates:
+        parts += [f"**Recall at {100 * rate:.0f} % noise:**", recall_rows(groups, rate)]
+    return "\n\n".join(parts)
+
+
+def short_report(records: list[Record]) -> str:
+    """The table of the README."""
+    groups = group(records)
+    return "\n\n".join([value_table(groups, lambda record: record["result"]["test"]["rsum"], 1), provenance(records)])
+
+
+def replace_section(path: Path, name: str, text: str) -> None:
+    """Replace what stands between `<!-- NAME: begin -->` and `<!-- NAME: end -->` of a file.
+
+    Raises:
+        InputError: the file lacks the markers.
+    """
+    content = path.read_text(encoding="utf-8")
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if content.count(begin) != 1 or content.count(end) != 1 or content.index(begin) > content.index(end):
+        raise InputError(f"{path} lacks the lines {begin} and {end}, once each and in this order; put them back")
+    before, rest = content.split(begin)
+    write_text_atomically(path, f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=Path("results/noise"), help="JSON records [results/noise]")
+    options = parser.parse_args()
+    records = read_records(options.results)
+    replace_section(Path("docs/results.md"), "noise table", full_report(records))
+    replace_section(Path("README.md"), "noise table", short_report(records))
+    print(f"docs/results.md and README.md: tables of {len(records)} runs")
+
+
+if __name__ == "__main__":
+    main()
