@@ -49,12 +49,12 @@ def build_parser() -> argparse.ArgumentParser:
 def add_demo(commands: Any) -> None:
     parser = commands.add_parser("demo", help="see a robust and a non-robust model trained on the same noisy pairs")
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write [default: demo]")
-    parser.add_argument("--epochs", type=int, default=8, metavar="N", help="epochs of each model [default: 8]")
+    parser.add_argument("--epochs", type=int, default=12, metavar="N", help="epochs of each model [default: 12]")
     parser.add_argument(
         "--noise", type=float, default=0.4, metavar="X", help="share of mismatched pairs [default: 0.4]"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything [default: 0]")
-    parser.add_argument("--data", default="scenes", metavar="DATA", help=DATA_HELP + " [default: scenes]")
+    parser.add_argument("--data", default="scenes:1000", metavar="DATA", help=DATA_HELP + " [default: scenes:1000]")
     parser.set_defaults(command=run_demo)
 
 
