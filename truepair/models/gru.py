@@ -43,7 +43,9 @@ def _read_on_cpu(gru: nn.GRU, embedding: Tensor, words: Tensor, lengths: Tensor)
         weight, bias = getattr(gru, f"weight_ih_{suffix}"), getattr(gru, f"bias_ih_{suffix}")
         gates = linear(vectors, weight, bias)[which]
         recurrent = getattr(gru, f"weight_hh_{suffix}"), getattr(gru, f"bias_hh_{suffix}")
-        states: Tensor = _Scan.apply(gates, *recurrent, alive, backwards)  # type: ignore[no-untyped-call]
+        # Under mixed precision the projection is bf16, the recurrence stays in the weights' own precision.
+        with torch.autocast("cpu", enabled=False):
+            states: Tensor = _Scan.apply(gates.to(weight.dtype), *recurrent, alive, backwards)  # type: ignore[no-untyped-call]
         total = states if total is None else total + states
     assert total is not None
     padded = total.new_zeros(words.shape[0] * words.shape[1], total.shape[1])

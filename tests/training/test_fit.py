@@ -1,0 +1,232 @@
+"""`fit` from Python: what it returns, what it refuses, and that the truth never reaches a method."""
+
+import errno
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from pyarrow import parquet
+
+import truepair
+from truepair.data.config import Augmentation
+from truepair.data.pairs import Images, Pairs, Texts
+from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
+from truepair.methods.crcl import CRCL
+from truepair.models.config import GlobalConfig
+from truepair.training.loop import set_learning_rate
+from truepair.methods.base import Stage
+from truepair.training.setup import Setup
+
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+QUICK = {"epochs": 2, "batch_size": 16, "minimum_count": 1, "learning_rate": 5e-3}
+
+
+@pytest.fixture
+def noisy(tiny):
+    return truepair.inject_noise(truepair.load(tiny), 0.4, seed=1)
+
+
+def test_result_names_what_later_work_relies_on(tiny, noisy, tmp_path):
+    run = truepair.fit(
+        noisy, method="crcl", dev=truepair.load(tiny, "dev"), test=truepair.load(tiny, "test"), out=tmp_path / "run",
+        setup=SMALL, **QUICK,
+    )  # fmt: skip
+    assert run.result["test"] == truepair.evaluate(run.model, truepair.load(tiny, "test"))
+    assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 3)
+    assert run.result["mismatch_rate"] == noisy.mismatch_rate
+    assert truepair.open_run(run.path).result == run.result
+    table = parquet.read_table(run.path / "pairs.parquet").to_pydict()
+    assert table["pair_id"] == list(range(len(noisy)))
+    assert table["mismatched"] == noisy.mismatched.tolist()
+    assert table["caption"][5] == noisy.texts.captions[noisy.text_index[5]]
+    assert table["image_id"][5] == noisy.images.ids[noisy.image_index[5]]
+    assert table["belief"] == table["memory_label"]
+
+
+def test_training_learns(tiny, tmp_path):
+    """Far above chance on new images (chance: rSum of about 100 for 16 images with two captions each)."""
+    run = truepair.fit(
+        truepair.load(tiny), method="infonce", dev=truepair.load(tiny, "dev"), out=tmp_path / "run", setup=SMALL,
+        **{**QUICK, "epochs": 15},
+    )  # fmt: skip
+    assert run.result["dev"]["rsum"] > 350
+    losses = [line["loss"] for line in run.metrics]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_truth_never_reaches_a_method(tiny, noisy, tmp_path, monkeypatch):
+    """The same run, byte for byte, whether the truth is known or not; only the scores of the beliefs are missing."""
+    seen = []
+    batch_loss = CRCL.batch_loss
+    monkeypatch.setattr(
+        CRCL, "batch_loss", lambda self, f, p, m: seen.append(sorted(vars(f.batch))) or batch_loss(self, f, p, m)
+    )
+    known = truepair.fit(noisy, out=tmp_path / "known", setup=SMALL, **QUICK)
+    unknown = truepair.fit(noisy.without_truth(), out=tmp_path / "unknown", setup=SMALL, **QUICK)
+    assert set(map(tuple, seen)) == {("ids", "images", "texts")}
+    assert (known.path / "model.safetensors").read_bytes() == (unknown.path / "model.safetensors").read_bytes()
+    assert known.result["detection"] is not None
+    assert unknown.result["detection"] is None
+    assert unknown.result["mismatch_rate"] is None
+
+
+def test_without_dev_the_last_epoch_is_kept(noisy, tmp_path):
+    run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert run.result["best_epoch"] == 2
+    assert run.result["dev"] is None
+    assert run.result["test"] is None
+
+
+def test_without_a_folder_the_run_goes_to_a_temporary_one(noisy):
+    run = truepair.fit(noisy, method="infonce", setup=SMALL, **QUICK)
+    try:
+        assert run.path.is_dir()
+    finally:
+        shutil.rmtree(run.path)
+
+
+@pytest.mark.parametrize("option", [{"precision": "bf16"}, {"optimizer": "adam"}, {"clip": 0.0}])
+def test_training_options_take_effect(noisy, tmp_path, option):
+    plain = truepair.fit(noisy, method="infonce", out=tmp_path / "plain", setup=SMALL, **QUICK)
+    other = truepair.fit(noisy, method="infonce", out=tmp_path / "other", setup=SMALL, **QUICK, **option)
+    losses = [[line["loss"] for line in run.metrics] for run in (plain, other)]
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.1)
+
+
+@pytest.mark.parametrize("pooling", ["gpo", "mean", "max"])
+def test_every_pooling_trains(noisy, tmp_path, pooling):
+    setup = Setup(model=GlobalConfig(width=16, word_width=8, pooling=pooling))
+    run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=setup, **QUICK)
+    assert run.metrics[-1]["loss"] < run.metrics[0]["loss"]
+
+
+def test_augmentation_takes_effect(noisy, tmp_path):
+    setup = Setup(model=SMALL.model, augmentation=Augmentation(word_share=0.0, region_share=0.0))
+    plain = truepair.fit(noisy, method="infonce", out=tmp_path / "plain", setup=setup, **QUICK)
+    altered = truepair.fit(noisy, method="infonce", out=tmp_path / "altered", setup=SMALL, **QUICK)
+    assert plain.metrics[0]["loss"] != altered.metrics[0]["loss"]
+
+
+def test_one_vector_an_image_is_one_region(tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = Pairs(
+        Images(rng.normal(size=(20, 8)).astype(np.float32), tuple(map(str, range(20)))),
+        Texts(tuple(f"word{i} thing" for i in range(20)), tuple(map(str, range(20)))),
+        image_index=np.arange(20),
+        text_index=np.arange(20),
+    )
+    run = truepair.fit(pairs, method="infonce", dev=pairs, out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert np.isfinite(run.result["dev"]["rsum"])
+
+
+def test_learning_rate_falls_once():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    rates = []
+    for epoch in range(1, 6):
+        set_learning_rate(optimizer, 0.5, Stage(5, 3), epoch)
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.5, 0.5, 0.5, 0.05, 0.05])
+
+
+# --- Refusals ------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_anything_in_it_is_left_alone(noisy, tmp_path):
+    mine = tmp_path / "thesis.txt"
+    mine.write_text("mine")
+    with pytest.raises(RunFolderError, match="not an empty folder"):
+        truepair.fit(noisy, out=tmp_path, setup=SMALL, **QUICK)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_features_of_another_width_in_dev_are_found_before_training(tiny, noisy, tmp_path):
+    dev = truepair.load("scenes:4", "dev")
+    with pytest.raises(InputError, match="56 wide.*8"):
+        truepair.fit(noisy, dev=dev, out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_single_pair_cannot_be_trained_on(noisy, tmp_path):
+    with pytest.raises(InputError, match="at least 2"):
+        truepair.fit(noisy.take(np.array([0])), out=tmp_path / "run", setup=SMALL, **QUICK)
+
+
+def test_unknown_options_are_named(noisy):
+    with pytest.raises(InputError, match="no option 'epoch'.*epochs"):
+        truepair.fit(noisy, epoch=3)
+    with pytest.raises(InputError, match="resume=True needs out="):
+        truepair.fit(noisy, resume=True)
+
+
+def test_diverging_training_stops_with_the_remedy(noisy, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "truepair.methods.infonce.info_nce", lambda similarity, temperature: similarity.diagonal() * float("nan")
+    )
+    with pytest.raises(TrainingError, match="learning-rate"):
+        truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_a_disk_too_small_is_found_before_training(noisy, tmp_path, monkeypatch):
+    full = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    with pytest.raises(RunFolderError, match="MB free"):
+        truepair.fit(noisy, out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_disk_that_fills_up_leaves_the_last_checkpoint(tiny, noisy, tmp_path, monkeypatch):
+    """The third checkpoint does not fit any more: a clear error, and the run resumes once there is room."""
+    replace, saved = os.replace, []
+
+    def filling(source, target):
+        if str(target).endswith("checkpoint.safetensors"):
+            saved.append(target)
+            if len(saved) == 3:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", filling)
+        with pytest.raises(TruepairError, match="No space left.*free space"):
+            truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **{**QUICK, "epochs": 4})
+    assert not [path for path in (tmp_path / "run").rglob("*.tmp")]
+    resumed = truepair.fit(
+        noisy, method="infonce", out=tmp_path / "run", setup=SMALL, resume=True, **{**QUICK, "epochs": 4}
+    )
+    whole = truepair.fit(noisy, method="infonce", out=tmp_path / "whole", setup=SMALL, **{**QUICK, "epochs": 4})
+    assert (resumed.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["state/checkpoint.safetensors", "config.json"])
+def test_a_damaged_run_is_refused(noisy, tmp_path, name):
+    out = tmp_path / "run"
+    truepair.fit(noisy, method="infonce", out=out, setup=SMALL, **QUICK)
+    (out / "result.json").unlink()
+    (out / name).write_bytes((out / name).read_bytes()[:20])
+    with pytest.raises(RunFolderError, match=name.split("/")[-1]):
+        truepair.fit(noisy, method="infonce", out=out, setup=SMALL, resume=True, **QUICK)
+
+
+def test_a_checkpoint_of_another_network_is_refused(noisy, tmp_path):
+    for name, width in (("a", 16), ("b", 8)):
+        setup = Setup(model=GlobalConfig(width=width, word_width=8))
+        truepair.fit(noisy, method="infonce", out=tmp_path / name, setup=setup, **QUICK)
+    (tmp_path / "a" / "result.json").unlink()
+    shutil.copy(tmp_path / "b" / "state" / "checkpoint.safetensors", tmp_path / "a" / "state")
+    with pytest.raises(RunFolderError, match="another configuration"):
+        truepair.fit(noisy, method="infonce", out=tmp_path / "a", setup=SMALL, resume=True, **QUICK)
+
+
+def test_config_is_complete_json(noisy, tmp_path):
+    run = truepair.fit(noisy, method="crcl", out=tmp_path / "run", setup=SMALL, **QUICK)
+    config = json.loads((run.path / "config.json").read_text())
+    assert config["method"]["options"]["momentum"] == 0.8
+    assert config["training"]["learning_rate"] == 5e-3
+    assert config["model"]["width"] == 16
+    assert not [path for path in run.path.rglob("*") if path.suffix in (".pkl", ".pt", ".pth")]
