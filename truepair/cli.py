@@ -203,9 +203,8 @@ def run_noise(options: argparse.Namespace) -> None:
 
     pairs = inject_noise(load(options.data, options.split), options.rate, kind=options.kind, seed=options.seed)
     write_noise_index(pairs, options.out, layout=options.kind)
-    print(
-        f"{options.out}: {100 * (pairs.mismatch_rate or 0):.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)"
-    )
+    rate = 100 * (pairs.mismatch_rate or 0)
+    print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
 
 
 def add_describe(commands: Any) -> None:
@@ -232,7 +231,7 @@ def summary(result: dict[str, Any]) -> str:
     if found is not None and found["auroc"] is not None:
         lines.append(
             f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
-            f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % are mismatched)"
+            f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % mismatched)"
         )
     return "\n".join(lines)
 

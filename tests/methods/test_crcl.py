@@ -58,7 +58,8 @@ def test_stages_are_the_papers():
     assert [stage.epochs for stage in stages] == [7, 7, 7, 32]
     assert [stage.decay_after for stage in stages] == [None, None, None, 15]
     assert [stage.epochs for stage in build_method("crcl", {"pieces": ()}).stages(10, 5)] == [10]
-    assert [stage.epochs for stage in build_method("crcl").stages(4, 2)] == [5, 5, 5, 4]
+    assert [stage.epochs for stage in build_method("crcl").stages(64, 2)] == [14, 14, 14, 64]
+    assert [stage.epochs for stage in build_method("crcl").stages(20, 2)] == [20]  # pieces of 4 epochs do harm
 
 
 def test_only_the_label_in_the_loss_is_thresholded():

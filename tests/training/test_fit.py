@@ -14,10 +14,10 @@ import truepair
 from truepair.data.config import Augmentation
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
+from truepair.methods.base import Stage
 from truepair.methods.crcl import CRCL
 from truepair.models.config import GlobalConfig
 from truepair.training.loop import set_learning_rate
-from truepair.methods.base import Stage
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -35,7 +35,7 @@ def test_result_names_what_later_work_relies_on(tiny, noisy, tmp_path):
         setup=SMALL, **QUICK,
     )  # fmt: skip
     assert run.result["test"] == truepair.evaluate(run.model, truepair.load(tiny, "test"))
-    assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 3)
+    assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 0)
     assert run.result["mismatch_rate"] == noisy.mismatch_rate
     assert truepair.open_run(run.path).result == run.result
     table = parquet.read_table(run.path / "pairs.parquet").to_pydict()
@@ -195,7 +195,7 @@ def test_a_disk_that_fills_up_leaves_the_last_checkpoint(tiny, noisy, tmp_path, 
         patch.setattr(os, "replace", filling)
         with pytest.raises(TruepairError, match="No space left.*free space"):
             truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **{**QUICK, "epochs": 4})
-    assert not [path for path in (tmp_path / "run").rglob("*.tmp")]
+    assert not list((tmp_path / "run").rglob("*.tmp"))
     resumed = truepair.fit(
         noisy, method="infonce", out=tmp_path / "run", setup=SMALL, resume=True, **{**QUICK, "epochs": 4}
     )

@@ -1,7 +1,8 @@
 """A seeded training curve of every method. A change that is not meant to change numbers must leave these alone.
 
-The tolerance covers different processors (another order of additions), not different mathematics: one more step, another
-margin or another temperature moves every value by far more. Remake with `python tests/training/test_golden_curves.py`.
+The tolerance covers different processors (another order of additions), not different mathematics: one more step,
+another margin or another temperature moves every value by far more.
+Remake with `python tests/training/test_golden_curves.py`.
 """
 
 import sys

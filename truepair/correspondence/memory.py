@@ -67,8 +67,8 @@ class CorrespondenceMemory:
         """
         if other.count != self.count or set(other.names) != set(self.names):
             raise InputError(
-                f"memories of {self.count} pairs {sorted(self.names)} and {other.count} pairs {sorted(other.names)} cannot "
-                "be merged: they must be of the same data and method"
+                f"memories of {self.count} pairs {sorted(self.names)} and {other.count} pairs {sorted(other.names)} "
+                "cannot be merged: they must be of the same data and method"
             )
         for name, written in other._written.items():
             self._values[name][written] = other._values[name][written]

@@ -77,8 +77,8 @@ class Pairs:
     def __post_init__(self) -> None:
         if self.images.features.ndim not in (2, 3):
             raise InputError(
-                f"{self.name}: image features have shape {self.images.features.shape}; expected (images, regions, width) "
-                "or (images, width)"
+                f"{self.name}: image features have shape {self.images.features.shape}; expected (images, regions, "
+                "width) or (images, width)"
             )
         check_count(self.name, "image ids", len(self.images.ids), len(self.images))
         check_count(self.name, "text ids", len(self.texts.ids), len(self.texts))

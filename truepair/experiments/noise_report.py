@@ -120,8 +120,8 @@ def provenance(records: list[Record]) -> str:
     example = next((r for r in records if r["cell"]["method"] == "crcl"), records[0])
     return (
         f"{len(records)} runs on `{example['cell']['data']}`, seeds {', '.join(map(str, seeds))}, "
-        f"{dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'}, {hours:.1f} hours of training on one CPU thread "
-        f"each. One of them: `{example['command']}`."
+        f"{dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'}, {hours:.1f} hours of training on one CPU "
+        f"thread each. One of them: `{example['command']}`."
     )
 
 
@@ -135,7 +135,7 @@ def full_report(records: list[Record]) -> str:
         value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
         "**What is kept:**",
         ratio_table(groups),
-        "**Finding the mismatched pairs, AUROC** of the label each method keeps of a training pair (CRCL: y; the others: "
+        "**Finding the mismatched pairs, AUROC** of what each method believes of a training pair (CRCL: y; the others: "
         "the matching probability last seen in training):",
         value_table(groups, detection_of("auroc"), 4),
         "**Average precision** of the same:",

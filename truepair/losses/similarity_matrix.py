@@ -16,15 +16,15 @@ def check_similarity(similarity: Tensor) -> int:
     """
     if similarity.ndim != 2 or similarity.shape[0] != similarity.shape[1] or similarity.shape[0] == 0:
         raise InputError(
-            f"similarity has shape {tuple(similarity.shape)}; expected (B, B) with B ≥ 1, the given pairs on the diagonal"
+            f"similarity has shape {tuple(similarity.shape)}; expected (B, B), B ≥ 1, given pairs on the diagonal"
         )
     if not similarity.is_floating_point():
         raise InputError(f"similarity is {similarity.dtype}; expected a floating dtype")
     if not bool(torch.isfinite(similarity).all()):
         row, column = (~torch.isfinite(similarity)).nonzero()[0].tolist()
         raise InputError(
-            f"similarity[{row}, {column}] is {similarity[row, column].item()}; expected finite values. Look for NaN in the "
-            "features or a learning rate that is too high"
+            f"similarity[{row}, {column}] is {similarity[row, column].item()}; expected finite values. Look for NaN in "
+            "the features or a learning rate that is too high"
         )
     return int(similarity.shape[0])
 

@@ -46,9 +46,8 @@ class CRCLConfig:
     pieces: tuple[int, ...] | None = field(
         default=None,
         metadata={
-            "help": "epochs of the self-refining pieces before the last one, which has --epochs; the paper trains 7,7,7 "
-            "before 32. Default: three pieces in the paper's proportion, 7/32 of --epochs, but at least three epochs "
-            "longer than the freeze; none: no piece"
+            "help": "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
+            "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); none where these were under 7 epochs"
         },
     )
 

@@ -29,7 +29,7 @@ class CRCL(Method):
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""
         pieces = self.config.pieces
         if pieces is None:
-            pieces = (max(self.config.freeze_epochs + 3, round(epochs * 7 / 32)),) * 3
+            pieces = default_pieces(epochs)
         return (*(Stage(piece) for piece in pieces), Stage(epochs, decay_after))
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
@@ -67,4 +67,14 @@ class CRCL(Method):
 
     def taken_as_matched(self, memory: CorrespondenceMemory) -> Tensor:
         """ŷ > 0: the pairs the loss still learns from as pairs."""
-        return memory.read("label") >= self.config.threshold
+        return memory.read("label").ge(self.config.threshold)
+
+
+SHORTEST_PIECE = 7
+"""Epochs of the paper's pieces on Flickr30K. Shorter ones did harm on `fashion_precomp`; see docs/results.md."""
+
+
+def default_pieces(epochs: int) -> tuple[int, ...]:
+    """Three pieces in the paper's proportion to the last one (7 to 32), or none where they would be too short."""
+    piece = round(epochs * 7 / 32)
+    return (piece,) * 3 if piece >= SHORTEST_PIECE else ()

@@ -19,7 +19,7 @@ class GlobalConfig:
     pooling: Pooling = field(
         default="max",
         metadata={
-            "help": "how regions and words become one vector; gpo = generalized pooling (VSE∞), which needs long training"
+            "help": "how regions and words become one vector; gpo = generalized pooling (VSE∞), for long training"
         },
     )
 

@@ -19,7 +19,8 @@ def write_beliefs(
     """Write one row a pair, in the order of the pair table.
 
     Columns: pair_id, image_index, text_index, image_id, text_id, caption; belief in [0, 1] that the pair matches;
-    taken_as_matched, the method's division; memory_*, the method's per-pair fields; mismatched, where the truth is known.
+    taken_as_matched, the method's division; memory_*, the method's per-pair fields; mismatched, where the truth is
+    known.
     """
     import pyarrow
     from pyarrow import parquet
