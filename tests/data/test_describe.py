@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.data import precomp
+from truepair.data import precomp_files
 from truepair.data.describe import Range, describe
 from truepair.data.noise import inject_noise
 from truepair.data.pairs import Array
@@ -57,7 +57,7 @@ def test_counts_of_a_flawed_split(flawed: Path) -> None:
 
 def test_chunks_do_not_change_the_counts(flawed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = describe(flawed)
-    monkeypatch.setattr(precomp, "_CHUNK_BYTES", 100)
+    monkeypatch.setattr(precomp_files, "_CHUNK_BYTES", 100)
     assert describe(flawed) == whole
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.data import precomp
+from truepair.data import precomp_files
 from truepair.data.pairs import Array
-from truepair.data.precomp import available_splits, find_problems, load_precomp, read_split
+from truepair.data.precomp import load_precomp
+from truepair.data.precomp_files import available_splits, read_split
+from truepair.data.precomp_problems import find_problems
 from truepair.errors import InputError
 
 
@@ -298,9 +300,9 @@ def test_every_chunk_is_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     array = features(4)
     array[0, 2, 0] = array[3, 1, 3] = np.nan
     np.save(folder / "train_ims.npy", array)
-    monkeypatch.setattr(precomp, "_CHUNK_BYTES", 2 * array[0].nbytes)
-    assert [start for start, _ in precomp.chunks(array)] == [0, 2]
+    monkeypatch.setattr(precomp_files, "_CHUNK_BYTES", 2 * array[0].nbytes)
+    assert [start for start, _ in precomp_files.chunks(array)] == [0, 2]
     problems = find_problems(read_split(folder, "train"))
     assert [(p.row, p.what[:8]) for p in problems] == [(0, "region 2"), (3, "region 1")]
-    monkeypatch.setattr(precomp, "_CHUNK_BYTES", 1)
-    assert [len(rows) for _, rows in precomp.chunks(array)] == [1] * 4
+    monkeypatch.setattr(precomp_files, "_CHUNK_BYTES", 1)
+    assert [len(rows) for _, rows in precomp_files.chunks(array)] == [1] * 4

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from truepair.data.pairs import Array, Pairs
-from truepair.data.precomp import PrecompSplit, Problem, available_splits, chunks, find_problems, read_split
+from truepair.data.precomp_files import PrecompSplit, available_splits, chunks, read_split
+from truepair.data.precomp_problems import Problem, find_problems
 from truepair.data.text import tokenise
 from truepair.errors import InputError
 

@@ -12,7 +12,8 @@ import numpy as np
 from truepair.data.config import DataConfig
 from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.pairs import Images, Pairs, Texts
-from truepair.data.precomp import available_splits, load_precomp
+from truepair.data.precomp import load_precomp
+from truepair.data.precomp_files import available_splits
 from truepair.errors import InputError
 
 SCENES_COUNTS = {"train": 2000, "dev": 500, "test": 500}

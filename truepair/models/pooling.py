@@ -1,7 +1,7 @@
 """From a set of region or word vectors to one vector: mean, max, and generalized pooling (GPO).
 
 Shape letters: B items, L elements of the longest item, D width.
-Source of GPO: Chen et al., "Learning the Best Pooling Strategy for Visual Semantic Embedding" (VSE∞, CVPR 2021),
+Source of GPO: "Learning the Best Pooling Strategy for Visual Semantic Embedding" (VSE∞, CVPR 2021),
 section 3.
 """
 
