@@ -22,6 +22,7 @@ Groups = dict[tuple[str, float], list[Record]]
 TITLES = {
     "oracle": "oracle (InfoNCE on the truly matched pairs)",
     "crcl": "CRCL",
+    "crcl-single": "CRCL without a refining piece",
     "infonce": "InfoNCE",
     "triplet": "triplet, hardest negatives",
 }
@@ -78,7 +79,7 @@ def ratio_table(groups: Groups) -> str:
         ("of the oracle at the same noise", lambda rate: ("oracle", rate)),
         ("of InfoNCE without noise", lambda rate: ("infonce", 0.0)),
     ]
-    for method in ("crcl", "infonce"):
+    for method in ("crcl", "crcl-single", "infonce"):
         for title, reference in references:
             cells = []
             for rate in rates:
