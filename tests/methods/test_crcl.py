@@ -97,7 +97,7 @@ def test_labels_of_pairs_not_seen_use_the_probability_last_seen():
         {"momentum": 1.5},
         {"threshold": -0.1},
         {"freeze_epochs": 0},
-        {"pieces": (0,)},
+        {"pieces": (7, 2)},
     ],
 )
 def test_options_out_of_range_are_refused(options):

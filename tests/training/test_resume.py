@@ -174,3 +174,15 @@ def wait_for_epochs(metrics: Path, epochs: int, process):
         assert process.poll() is None, "the process ended by itself"
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def test_run_killed_before_its_first_checkpoint_can_be_resumed(tiny, tmp_path, reference, monkeypatch):
+    """Nothing but `config.json` was written."""
+    with monkeypatch.context() as patch:
+        patch.setattr("truepair.training.fit.Assembly.train", lambda self: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            fit(tiny, tmp_path / "run")
+    (tmp_path / "run" / "vocabulary.json").unlink()
+    (tmp_path / "run" / "state").rmdir()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.json"]
+    assert_same_run(fit(tiny, tmp_path / "run", resume=True).path, reference.path)

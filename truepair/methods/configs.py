@@ -56,5 +56,10 @@ class CRCLConfig:
             raise InputError(f"temperature {self.temperature} must be above 0 and scale {self.scale} not negative")
         if not 0 <= self.momentum <= 1 or not 0 <= self.threshold <= 1:
             raise InputError(f"momentum {self.momentum} and threshold {self.threshold} must lie in [0, 1]")
-        if self.freeze_epochs < 1 or any(piece < 1 for piece in self.pieces or ()):
-            raise InputError(f"freeze epochs {self.freeze_epochs} and pieces {self.pieces} must be at least 1")
+        if self.freeze_epochs < 1:
+            raise InputError(f"freeze epochs is {self.freeze_epochs}; expected at least 1")
+        if any(piece <= self.freeze_epochs for piece in self.pieces or ()):
+            raise InputError(
+                f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen "
+                "labels, or it refines nothing"
+            )

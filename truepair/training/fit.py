@@ -172,6 +172,7 @@ class Assembly:
         """Enter the folder: begin a run there, or take up the one it holds."""
         if not resume:
             self.folder.begin(config, needed_bytes=3 * self.state.bytes_on_disk())
+        self.folder.checkpoint.parent.mkdir(exist_ok=True)
         self.vocabulary.write(self.folder.vocabulary)
         if self.folder.checkpoint.exists():
             self.state.restore(self.folder.checkpoint)

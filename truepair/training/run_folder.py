@@ -3,7 +3,7 @@
 config.json         complete, re-runnable configuration
 vocabulary.json     word ids, in the field's format
 metrics.jsonl       one line an epoch; the same bytes whether the run was interrupted or not
-timings.jsonl       one line an epoch: seconds, pairs per second
+timings.jsonl       one line an epoch: seconds and pairs per second of the session that ended it
 model.safetensors   the best model by dev rSum
 pairs.parquet       what the method believes of every pair
 result.json         the figures; exists once the run is finished
@@ -73,7 +73,7 @@ class RunFolder:
         self.check_empty()
         self.check_room(needed_bytes)
         try:
-            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunFolderError(f"{self.path} cannot be created: {error.strerror}; choose another --out") from error
         write_json_atomically(self.config, config)
