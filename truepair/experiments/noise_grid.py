@@ -34,7 +34,7 @@ SEEDS = (0, 1, 2)
 # Titles of six words keep too little with the default 0.2: chosen on dev with the oracle, the same for all methods.
 WORD_SHARE = "0.1"
 
-# One self-refining piece before the ten epochs; the paper has three of seven before 32, with twelve times the steps each.
+# One self-refining piece before the ten epochs (the paper: three of seven before 32, each with twelve times the steps).
 PIECES = "8"
 
 
