@@ -115,7 +115,8 @@ def run_train(options: argparse.Namespace) -> None:
     try:
         run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
     except KeyboardInterrupt:
-        print(f"\nInterrupted; nothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
+        if (folder / "config.json").exists():  # else it was before training began
+            print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
         raise
     print(summary(run.result))
     print(f"Run folder: {run.path}")

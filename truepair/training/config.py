@@ -20,7 +20,7 @@ class TrainingConfig:
     batch_size: int = field(default=128, metadata={"help": "pairs a batch (all five papers: 128)"})
     learning_rate: float | None = field(
         default=None,
-        metadata={"help": "learning rate; default: 1.024 / width, 0.004 at width 256 (CRCL and VSE∞: 0.0005 at 1024)"},
+        metadata={"help": "learning rate; default: 1.024 / width, at most 0.004 (CRCL and VSE∞: 0.0005 at 1024)"},
     )
     decay_after: int | None = field(
         default=None,
@@ -69,7 +69,7 @@ class TrainingConfig:
 
         On `fashion_precomp` (width 256, 10 epochs, dev rSum of InfoNCE on matched pairs) 0.004 beat 0.002 and 0.0005.
         """
-        return self.learning_rate if self.learning_rate is not None else 1.024 / width
+        return self.learning_rate if self.learning_rate is not None else min(0.004, 1.024 / width)
 
     def resolve_device(self) -> torch.device:
         """The device to train on.

@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from truepair.data.config import Augmentation
-from truepair.data.loading import EpochBatches
+from truepair.data.loading import EpochBatches, batch_count
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.errors import TrainingError
@@ -76,18 +76,21 @@ class Training:
         stages = self.method.stages(self.config.epochs, self.config.decay_epoch)
         keep_lines(self.folder.metrics, state.cursor.epochs_logged)
         keep_lines(self.folder.timings, state.cursor.epochs_logged)
-        total = sum(stage.epochs for stage in stages)
-        with (
-            Interruption() as interruption,
-            tqdm(total=total, initial=state.cursor.epochs_logged, unit="epoch", disable=self._quiet()) as bar,
-        ):
+        with Interruption() as interruption, self._bar(state.cursor, stages) as bar:
             while not state.cursor.finished:
                 position = EpochPosition(state.cursor.stage, state.cursor.epoch, stages)
                 self._train_epoch(state, position, interruption, bar)
                 self._finish_epoch(state, position, bar)
 
-    def _quiet(self) -> bool | None:
-        return None if self.progress is None else not self.progress
+    def _bar(self, cursor: Cursor, stages: tuple[Stage, ...]) -> tqdm[Any]:
+        """Progress over the batches of all stages, on a terminal only."""
+        steps = batch_count(len(self.data.pairs), self.config.batch_size)
+        return tqdm(
+            total=steps * sum(stage.epochs for stage in stages),
+            initial=steps * cursor.epochs_logged + cursor.step,
+            unit="batch",
+            disable=None if self.progress is None else not self.progress,
+        )
 
     def _train_epoch(
         self, state: TrainingState, position: EpochPosition, interruption: Interruption, bar: tqdm[Any]
@@ -103,6 +106,7 @@ class Training:
             batch_size=config.batch_size,
             position=place,
         )
+        bar.set_description_str(progress_title(position, cursor.last_score), refresh=False)
         set_learning_rate(state.optimizer, self.learning_rate, position.stages[position.stage], position.epoch)
         if cursor.step == 0:
             cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
@@ -117,8 +121,8 @@ class Training:
             for name, value in scalars.items():
                 cursor.scalar_sums[name] = cursor.scalar_sums.get(name, 0.0) + value * len(batch)
             cursor.step += 1
-            bar.set_postfix_str(f"{position.overall}: {cursor.step}/{len(batches)} loss {loss:.3f}", refresh=False)
-            bar.update(1 / len(batches))
+            bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
+            bar.update()
             if interruption.requested:
                 state.save(self.folder.checkpoint)
                 raise KeyboardInterrupt
@@ -169,12 +173,10 @@ class Training:
             cursor.best_epoch = position.overall
             observers.keep_best()
         append_line(self.folder.metrics, record)
-        if dev is not None:
-            bar.set_description_str(f"dev rSum {dev['rsum']:.1f}", refresh=False)
-        self._advance(state, position)
+        self._advance(state, position, None if dev is None else dev["rsum"])
         state.save(self.folder.checkpoint)
 
-    def _advance(self, state: TrainingState, position: EpochPosition) -> None:
+    def _advance(self, state: TrainingState, position: EpochPosition, score: float | None) -> None:
         cursor = state.cursor
         state.cursor = Cursor(
             stage=cursor.stage,
@@ -182,6 +184,7 @@ class Training:
             epochs_logged=cursor.epochs_logged + 1,
             best_score=cursor.best_score,
             best_epoch=cursor.best_epoch,
+            last_score=score,
         )
         if position.epoch < position.stages[position.stage].epochs:
             return
@@ -190,6 +193,12 @@ class Training:
             return
         state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
         state.engine, state.optimizer = self.fresh(state.cursor.stage)
+
+
+def progress_title(position: EpochPosition, score: float | None) -> str:
+    """What stands before the bar: the epoch of all epochs, and the dev rSum after the last one."""
+    title = f"epoch {position.overall}/{sum(stage.epochs for stage in position.stages)}"
+    return title if score is None else f"{title}, dev rSum {score:.1f}"
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, full: float, stage: Stage, epoch: int) -> None:

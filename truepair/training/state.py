@@ -30,6 +30,7 @@ class Cursor:
     epochs_logged: int = 0
     best_score: float | None = None
     best_epoch: int | None = None
+    last_score: float | None = None
     finished: bool = False
 
 
