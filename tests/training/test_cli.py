@@ -10,6 +10,8 @@ import pytest
 
 from truepair.cli import main
 from truepair.cli_options import whole_numbers
+from truepair.data.text import Vocabulary
+from truepair.training.fit import open_run
 from truepair.training.run_folder import read_lines
 
 QUICK = ["--epochs", "2", "--width", "16", "--batch-size", "16", "--minimum-count", "1"]
@@ -102,6 +104,16 @@ def test_oracle_trains_on_the_matched_pairs_only(tiny, tmp_path):
     assert 40 < result["pairs"] < 70
 
 
+def test_train_reads_a_published_vocabulary(tiny, tmp_path):
+    """Of the ten words of the captions the file knows two: the others are read as unknown."""
+    given = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "red", "blue"))
+    given.write(tmp_path / "tiny_vocab.json")
+    out = tmp_path / "run"
+    assert train(tiny, out, "--method", "infonce", "--vocabulary", str(tmp_path / "tiny_vocab.json")) == 0
+    assert Vocabulary.read(out / "vocabulary.json") == given
+    assert open_run(out).model.vocabulary == given
+
+
 def test_describe_prints_table_and_json(tiny, capsys):
     assert main(["describe", str(tiny)]) == 0
     assert "train" in capsys.readouterr().out
@@ -127,6 +139,8 @@ def test_describe_prints_table_and_json(tiny, capsys):
         (["train", "TINY", "--out", "RUN", "--threads", "0"], "--threads is 0"),
         (["train", "TINY", "--out", "RUN", "--oracle", "--noise-index", "missing.npy"], "missing.npy"),
         (["train", "TINY", "--out", "RUN", "--noise", "0.2", "--noise-index", "x.npy"], "give one of them"),
+        (["train", "TINY", "--out", "RUN", "--vocabulary", "missing_vocab.json"], "missing_vocab.json"),
+        (["train", "TINY", "--out", "RUN", "--vocabulary", "BARE"], "without <start>, <unk>"),
         (["train", "TINY", "--out", "FINISHED"], "already holds a run"),
         (["train", "TINY", "--out", "TINY"], "not an empty folder"),
         (["train", "--resume", "TINY"], "not a run folder"),
@@ -141,6 +155,10 @@ def test_describe_prints_table_and_json(tiny, capsys):
 def test_bad_input_is_one_clear_line(arguments, message, tiny, run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     places = {"TINY": str(tiny), "FINISHED": str(run), "RUN": str(tmp_path / "run")}
+    words = {"<pad>": 0, "<end>": 1, "red": 2}
+    bare = {"word2idx": words, "idx2word": {str(k): word for word, k in words.items()}, "idx": 3}
+    (tmp_path / "bare_vocab.json").write_text(json.dumps(bare))
+    places["BARE"] = str(tmp_path / "bare_vocab.json")
     before = {path: path.stat().st_mtime_ns for folder in (tiny, run) for path in folder.rglob("*")}
     assert main([places.get(argument, argument) for argument in arguments]) == 2
     error = capsys.readouterr().err

@@ -25,6 +25,12 @@ class DataConfig:
         default=False,
         metadata={"help": "reference: train on the truly matched pairs only, which needs the truth (noise or index)"},
     )
+    vocabulary: str | None = field(
+        default=None,
+        metadata={
+            "help": "a *_vocab.json of the field to read captions with; default: made from the captions"
+        },
+    )
     label: str | None = field(default=None, metadata={"help": "column of {split}_meta.tsv with the class of each pair"})
 
 

@@ -102,6 +102,7 @@ def fit(
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_trainable(pairs, dev, test)
     device = setup.training.resolve_device()
+    setup = setup.with_vocabulary(pairs)
     config = describe_run(pairs, chosen, setup, device)
     folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
     if resume:
@@ -153,9 +154,8 @@ class Assembly:
         self.pairs, self.dev, self.test = pairs, dev, test
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress = device, progress
-        self.vocabulary = Vocabulary.build(
-            (pairs.texts.captions[text] for text in pairs.text_index), minimum_count=setup.training.minimum_count
-        )
+        assert setup.vocabulary is not None
+        self.vocabulary = setup.vocabulary
         memory = CorrespondenceMemory(len(pairs))
         method.prepare(memory)
         self.state = TrainingState(*self.fresh(0), memory, Cursor())

@@ -8,6 +8,7 @@ from typing import Any
 
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.sources import load_splits
+from truepair.data.text import Vocabulary
 from truepair.errors import RunFolderError
 from truepair.methods import build_method
 from truepair.models.config import GlobalConfig
@@ -32,8 +33,9 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     method = build_method(job.method, job.method_options)  # options first: they are quicker to check than data
     if not resume:
         RunFolder(out).check_empty()
+    vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     splits = load_splits(job.data, seed=job.setup.training.seed)
-    setup = replace(job.setup, data=asdict(job.data))
+    setup = replace(job.setup, vocabulary=vocabulary, data=asdict(job.data))
     return fit(
         splits.train,
         method=method,

@@ -11,6 +11,7 @@ import torch
 
 from truepair.data.config import Augmentation
 from truepair.data.pairs import Pairs
+from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.methods.base import Method
 from truepair.models.config import GlobalConfig
@@ -22,6 +23,7 @@ class Setup:
     """Sizes and options of a run, beside its pairs and its method.
 
     Attributes:
+        vocabulary: the words to read captions with; None builds them from the training captions.
         data: how the command line loaded the pairs (a `DataConfig` as dict), so that the run can be repeated from its
             folder; None for pairs made in Python.
     """
@@ -29,6 +31,7 @@ class Setup:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     model: GlobalConfig = field(default_factory=GlobalConfig)
     augmentation: Augmentation = field(default_factory=Augmentation)
+    vocabulary: Vocabulary | None = None
     data: dict[str, Any] | None = None
 
     def with_training(self, options: dict[str, Any]) -> Setup:
@@ -43,6 +46,13 @@ class Setup:
                 raise InputError(f"training has no option {name!r}; it has {', '.join(known)}")
         return replace(self, training=replace(self.training, **options))
 
+    def with_vocabulary(self, pairs: Pairs) -> Setup:
+        """The same setup, with a vocabulary made from the captions of the pairs where it has none."""
+        if self.vocabulary is not None:
+            return self
+        captions = (pairs.texts.captions[text] for text in pairs.text_index)
+        return replace(self, vocabulary=Vocabulary.build(captions, minimum_count=self.training.minimum_count))
+
 
 def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
     """The content of `config.json`: everything that determines a run's numbers."""
@@ -52,6 +62,7 @@ def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.devic
         "truepair": __version__,
         "data": setup.data,
         "pairs": {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)},
+        "vocabulary": None if setup.vocabulary is None else digest_of(setup.vocabulary.words),
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": "global", **asdict(setup.model)},
         "augmentation": asdict(setup.augmentation),
@@ -59,6 +70,11 @@ def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.devic
         # A CPU adds in another order with another number of threads: an exact resume needs the same.
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
     }
+
+
+def digest_of(words: tuple[str, ...]) -> str:
+    """A short hash of a list of words."""
+    return hashlib.sha256("\0".join(words).encode("utf-8")).hexdigest()[:16]
 
 
 def fingerprint(pairs: Pairs) -> str:
