@@ -96,6 +96,7 @@ def add_train(commands: Any) -> None:
 
 def run_train(options: argparse.Namespace) -> None:
     from truepair.training.jobs import read_job, train_job
+    from truepair.training.run_folder import RunFolder
 
     folder = Path(options.resume) if isinstance(options.resume, str) else options.out
     if folder is None or (options.data is None and not options.resume):
@@ -103,14 +104,13 @@ def run_train(options: argparse.Namespace) -> None:
         raise InputError(
             f"train needs {missing}, as in: truepair train scenes --method crcl --noise 0.4 --out runs/first"
         )
-    job, threads = job_of(options), options.threads
     if options.resume and options.data is None:
-        if job != job_of(argparse.Namespace(data=None, method=None)):
-            raise InputError(
-                f"--resume {folder} continues with the options that run was started with; leave others out"
-            )
-        job, kept_threads = read_job(folder)
-        threads = threads or kept_threads
+        refuse_other_options(options, folder)
+        job, threads = read_job(folder)
+    else:
+        job, threads = job_of(options), options.threads
+    if options.resume and RunFolder(folder).finished:
+        print(f"{folder} was finished earlier; nothing is left to train.")
     use_threads(threads)
     try:
         run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
@@ -120,6 +120,22 @@ def run_train(options: argparse.Namespace) -> None:
         raise
     print(summary(run.result))
     print(f"Run folder: {run.path}")
+
+
+def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
+    """A run is resumed with what its folder says; an option beside it would have no effect.
+
+    Raises:
+        InputError: there is one.
+    """
+    known = {"command", "data", "out", "resume", "threads", "quiet", "method", "model"}
+    others = [name for name in vars(options) if name not in known]
+    others += [name for name in ("method", "model", "threads") if getattr(options, name) is not None]
+    if isinstance(options.resume, str) and options.out is not None:
+        others.append("out")
+    if others:
+        option = f"--{others[0]}".replace("_", "-")
+        raise InputError(f"--resume {folder} continues with the options that run was started with; leave {option} out")
 
 
 def job_of(options: argparse.Namespace) -> Any:

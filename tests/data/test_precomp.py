@@ -292,7 +292,7 @@ def test_missing_folder_and_split(folder: Path) -> None:
 def test_the_first_problem_is_told_and_the_others_are_counted(folder: Path) -> None:
     (folder / "train_caps.txt").write_text("\n\nc\n\n")
     np.save(folder / "train_ims.npy", with_nan(0, 0, np.nan))
-    with pytest.raises(InputError, match=r"line 1: the caption is empty.* \(and 3 more problems: truepair"):
+    with pytest.raises(InputError, match=r"line 1: the caption is empty.* \(and 3 more problems: `truepair describe"):
         load_precomp(folder, "train")
 
 

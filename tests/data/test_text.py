@@ -166,3 +166,8 @@ def test_padding_must_be_zero() -> None:
         Vocabulary(("<start>", "<pad>", "<end>", "<unk>"))
     with pytest.raises(InputError, match="'a' occurs twice"):
         Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "a", "a"))
+
+
+@pytest.mark.parametrize("word", ["नमस्ते", "สวัสดี", "naïve", "cafe\u0301", "привет", "東京"])
+def test_marks_belong_to_the_word_they_stand_in(word: str) -> None:
+    assert len(tokenise(f"a {word}, b")) == 3

@@ -59,7 +59,10 @@ def test_stages_are_the_papers():
     assert [stage.decay_after for stage in stages] == [None, None, None, 15]
     assert [stage.epochs for stage in build_method("crcl", {"pieces": ()}).stages(10, 5)] == [10]
     assert [stage.epochs for stage in build_method("crcl").stages(64, 2)] == [14, 14, 14, 64]
-    assert [stage.epochs for stage in build_method("crcl").stages(20, 2)] == [20]  # pieces of 4 epochs do harm
+    assert [stage.epochs for stage in build_method("crcl").stages(10, 2)] == [8, 10]
+    assert [stage.epochs for stage in build_method("crcl").stages(1, 1)] == [3, 1]
+    with pytest.raises(InputError, match="more epochs than the 2"):
+        build_method("crcl", {"pieces": ()}).stages(2, 1)
 
 
 def test_only_the_label_in_the_loss_is_thresholded():

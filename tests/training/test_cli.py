@@ -117,6 +117,8 @@ def test_train_reads_a_published_vocabulary(tiny, tmp_path):
 def test_describe_prints_table_and_json(tiny, capsys):
     assert main(["describe", str(tiny)]) == 0
     assert "train" in capsys.readouterr().out
+    assert main(["describe", "scenes:5"]) == 0
+    assert "scenes/train" in capsys.readouterr().out
     assert main(["describe", str(tiny), "--json"]) == 0
     json.loads(capsys.readouterr().out)
 
@@ -144,8 +146,11 @@ def test_describe_prints_table_and_json(tiny, capsys):
         (["train", "TINY", "--out", "FINISHED"], "already holds a run"),
         (["train", "TINY", "--out", "TINY"], "not an empty folder"),
         (["train", "--resume", "TINY"], "not a run folder"),
-        (["train", "--resume", "FINISHED", "--epochs", "9"], "leave others out"),
+        (["train", "--resume", "FINISHED", "--epochs", "9"], "leave --epochs out"),
         (["train", "TINY", "--resume", "FINISHED", "--epochs", "9"], "was started with"),
+        (["train", "--resume", "FINISHED", "--method", "infonce"], "leave --method out"),
+        (["train", "--resume", "FINISHED", "--epochs", "20"], "leave --epochs out"),
+        (["train", "--resume", "FINISHED", "--out", "RUN"], "leave --out out"),
         (["evaluate", "TINY", "TINY"], "not a run folder"),
         (["evaluate", "FINISHED", "scenes:5"], "features are 56 wide, this model takes 8"),
         (["noise", "TINY", "--rate", "2", "--out", "x.npy"], "noise rate is 2"),

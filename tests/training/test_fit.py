@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,17 @@ import torch
 from pyarrow import parquet
 
 import truepair
-from truepair.data.config import Augmentation
+from truepair.data.batch import ImageBatch, pad_words
+from truepair.data.config import Augmentation, DataConfig
 from truepair.data.pairs import Images, Pairs, Texts
+from truepair.data.sources import load_splits
+from truepair.data.text import Vocabulary
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
 from truepair.methods.base import Stage
 from truepair.methods.crcl import CRCL
 from truepair.models.config import GlobalConfig
+from truepair.models.global_engine import GlobalEngine
+from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
 from truepair.training.setup import Setup
 
@@ -35,7 +41,7 @@ def test_result_names_what_later_work_relies_on(tiny, noisy, tmp_path):
         setup=SMALL, **QUICK,
     )  # fmt: skip
     assert run.result["test"] == truepair.evaluate(run.model, truepair.load(tiny, "test"))
-    assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 0)
+    assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 1)
     assert run.result["mismatch_rate"] == noisy.mismatch_rate
     assert truepair.open_run(run.path).result == run.result
     table = parquet.read_table(run.path / "pairs.parquet").to_pydict()
@@ -230,3 +236,114 @@ def test_config_is_complete_json(noisy, tmp_path):
     assert config["training"]["learning_rate"] == 5e-3
     assert config["model"]["width"] == 16
     assert not [path for path in run.path.rglob("*") if path.suffix in (".pkl", ".pt", ".pth")]
+
+
+def test_training_that_really_diverges_stops_with_the_remedy(noisy, tmp_path):
+    with pytest.raises(TrainingError, match="diverged in epoch 1.*--learning-rate.*1e\\+30"):
+        truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **{**QUICK, "learning_rate": 1e30})
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_an_infinite_gradient_never_reaches_the_parameters(noisy, tmp_path, monkeypatch):
+    """The loss itself is finite; clipping alone would turn every parameter into NaN."""
+
+    class Steep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, values):
+            return values.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * float("inf")
+
+    info_nce = truepair.losses.info_nce
+    monkeypatch.setattr(
+        "truepair.methods.infonce.info_nce", lambda s, temperature: Steep.apply(info_nce(s, temperature=temperature))
+    )
+    for clip in (2.0, 0.0):
+        with pytest.raises(TrainingError, match="gradient norm"):
+            truepair.fit(noisy, method="infonce", out=tmp_path / str(clip), setup=SMALL, clip=clip, **QUICK)
+
+
+def test_a_checkpoint_of_another_run_of_the_same_shapes_is_refused(noisy, tmp_path):
+    for name, seed in (("a", 1), ("b", 2)):
+        truepair.fit(noisy, method="infonce", out=tmp_path / name, setup=SMALL, seed=seed, **QUICK)
+    (tmp_path / "a" / "result.json").unlink()
+    shutil.copy(tmp_path / "b" / "state" / "checkpoint.safetensors", tmp_path / "a" / "state")
+    with pytest.raises(RunFolderError, match="another configuration"):
+        truepair.fit(noisy, method="infonce", out=tmp_path / "a", setup=SMALL, resume=True, seed=1, **QUICK)
+
+
+def test_resuming_with_another_dev_split_is_refused(tiny, noisy, tmp_path):
+    dev, test = truepair.load(tiny, "dev"), truepair.load(tiny, "test")
+    truepair.fit(noisy, method="infonce", dev=dev, out=tmp_path / "run", setup=SMALL, **QUICK)
+    with pytest.raises(RunFolderError, match=r"pairs\.dev"):
+        truepair.fit(noisy, method="infonce", dev=test, out=tmp_path / "run", setup=SMALL, resume=True, **QUICK)
+
+
+def test_a_model_refuses_another_vocabulary(noisy, tmp_path):
+    run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
+    words = list(run.model.vocabulary.words)
+    words[-1], words[-2] = words[-2], words[-1]
+    (run.path / "vocabulary.json").unlink()
+    Vocabulary(tuple(words)).write(run.path / "vocabulary.json")
+    with pytest.raises(InputError, match="another vocabulary"):
+        _ = run.model
+
+
+def test_without_noise_no_truth_is_made_up(tiny, tmp_path):
+    """Nobody knows which pairs of a crawled folder match: the result must not say that all do."""
+    setup = SMALL.with_training(QUICK)
+    run = train_job(Job(DataConfig(str(tiny)), "infonce", setup=setup), tmp_path / "run")
+    assert run.result["mismatch_rate"] is None
+    assert run.result["detection"] is None
+    assert "mismatched" not in parquet.read_table(run.path / "pairs.parquet").column_names
+    with pytest.raises(InputError, match="which pairs match is unknown"):
+        train_job(Job(DataConfig(str(tiny), oracle=True), "infonce", setup=setup), tmp_path / "oracle")
+
+
+def test_a_split_with_one_file_missing_is_not_silently_dropped(tiny, tmp_path):
+    folder = shutil.copytree(tiny, tmp_path / "data")
+    (folder / "dev_caps.txt").unlink()
+    with pytest.raises(InputError, match="dev_caps.txt: the file is missing"):
+        load_splits(DataConfig(str(folder)), seed=0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_features_made_in_python_are_checked_before_training(noisy, tmp_path, bad):
+    features = np.array(noisy.images.features)
+    features[7, 1, 2] = bad
+    images = Images(features, noisy.images.ids)
+    with pytest.raises(InputError, match="image 7"):
+        truepair.fit(replace(noisy, images=images), out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_batch_ever_holds_a_single_pair(noisy, tmp_path):
+    """Five vectors in batches of two: batch normalisation cannot do with one."""
+    with pytest.raises(InputError, match="batch_size is 1"):
+        truepair.fit(noisy, **{**QUICK, "batch_size": 1})
+    rng = np.random.default_rng(0)
+    names = tuple(map(str, range(5)))
+    pairs = Pairs(
+        Images(rng.normal(size=(5, 8)).astype(np.float32), names),
+        Texts(("a b",) * 5, names),
+        np.arange(5),
+        np.arange(5),
+    )
+    truepair.fit(pairs, method="infonce", out=tmp_path / "run", setup=SMALL, **{**QUICK, "batch_size": 2})
+
+
+def test_similarity_is_full_precision_under_mixed_precision():
+    engine = GlobalEngine(4, 8, GlobalConfig(width=8, word_width=4))
+    with torch.autocast("cpu", torch.bfloat16):
+        images = engine.encode_images(ImageBatch(torch.randn(3, 2, 4), torch.tensor([2, 2, 2])))
+        texts = engine.encode_texts(pad_words([[1, 5, 2], [1, 6, 2]]))
+        assert engine.similarity(images, texts).dtype == torch.float32
+
+
+def test_callers_random_state_is_left_alone(noisy, tmp_path):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert torch.equal(torch.get_rng_state(), before)

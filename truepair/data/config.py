@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 from truepair.errors import InputError
@@ -27,11 +28,21 @@ class DataConfig:
     )
     vocabulary: str | None = field(
         default=None,
-        metadata={
-            "help": "a *_vocab.json of the field to read captions with; default: made from the captions"
-        },
+        metadata={"help": "a *_vocab.json of the field to read captions with; default: made from the captions"},
     )
-    label: str | None = field(default=None, metadata={"help": "column of {split}_meta.tsv with the class of each pair"})
+
+    def resolved(self) -> DataConfig:
+        """The same with absolute paths, so that a run can be repeated from anywhere."""
+
+        def absolute(path: str | None) -> str | None:
+            return path if path is None or path.startswith("scenes") else str(Path(path).resolve())
+
+        return replace(
+            self,
+            source=absolute(self.source) or "",
+            noise_index=absolute(self.noise_index),
+            vocabulary=absolute(self.vocabulary),
+        )
 
 
 @dataclass(frozen=True)

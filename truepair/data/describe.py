@@ -15,6 +15,7 @@ import numpy as np
 from truepair.data.pairs import Array, Pairs
 from truepair.data.precomp_files import PrecompSplit, available_splits, chunks, read_split
 from truepair.data.precomp_problems import Problem, find_problems
+from truepair.data.sources import is_drawn, load, splits_of
 from truepair.data.text import tokenise
 from truepair.errors import InputError
 
@@ -120,7 +121,7 @@ class Description:
 
 
 def describe(source: Path | str | Pairs, *, splits: Sequence[str] | None = None) -> Description:
-    """What a precomp folder (all its splits, or those named) or a `Pairs` holds. Bad entries are listed, never raised.
+    """What a source (all its splits, or those named) or a `Pairs` holds. Bad entries are listed, never raised.
 
     Features are read once for the counts and once for the problems, in pieces of 16 MiB. A `Pairs` is one
     split; its problems are not listed, as it has passed its source's checks, but its counts are.
@@ -130,6 +131,9 @@ def describe(source: Path | str | Pairs, *, splits: Sequence[str] | None = None)
     """
     if isinstance(source, Pairs):
         return Description(source.name, (_describe_pairs(source),))
+    if is_drawn(source):
+        chosen = splits_of(source) if splits is None else splits
+        return Description(str(source), tuple(_describe_pairs(load(source, name)) for name in chosen))
     folder = Path(source)
     names = available_splits(folder, complete=False) if splits is None else splits
     if not names:

@@ -67,11 +67,16 @@ class EpochBatches(Dataset[PairBatch]):
     def loader(self, *, first: int, workers: int) -> Iterator[PairBatch]:
         """Batches first, first + 1, …; worker processes only prepare them sooner, they change no number."""
         steps = range(first, len(self))
-        return iter(DataLoader(self, batch_size=None, sampler=steps, num_workers=min(workers, len(steps))))
+        return iter(
+            DataLoader(
+                self, batch_size=None, sampler=steps, num_workers=min(workers, len(steps)), generator=torch.Generator()
+            )
+        )
 
 
 def batch_count(pairs: int, batch_size: int) -> int:
-    return max(1, -(-pairs // batch_size))
+    """Batches an epoch: as few as `batch_size` allows, but never so many that one would hold a single pair."""
+    return max(1, min(-(-pairs // batch_size), pairs // 2))
 
 
 def read_features(images: Images, rows: IntArray) -> np.ndarray:

@@ -40,7 +40,7 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
     first = next(problems, None)
     if first is not None:
         more = sum(1 for _ in problems)
-        others = f" (and {more} more problems: truepair.data.describe lists them)" if more else ""
+        others = f" (and {more} more problems: `truepair describe {contents.folder}` lists them)" if more else ""
         raise InputError(f"{first}{others}")
     per_image = contents.captions_per_image
     # A split without problems has both; this tells the type checker.

@@ -42,24 +42,34 @@ def load(source: str | Path, split: str = "train", *, label: str | None = None) 
     return _load_scenes(split, int(scenes[1] or SCENES_COUNTS["train"]), int(scenes[2] or 0))
 
 
+def is_drawn(source: str | Path) -> bool:
+    """Whether the source is the built-in drawings rather than a folder."""
+    return _SCENES_NAME.fullmatch(str(source)) is not None
+
+
 def splits_of(source: str | Path) -> tuple[str, ...]:
-    """The names of the splits a source offers."""
-    if _SCENES_NAME.fullmatch(str(source)):
+    """The names of the splits a source offers, those of which a file is missing included: `load` says which one."""
+    if is_drawn(source):
         return tuple(SCENES_COUNTS)
-    return tuple(available_splits(Path(source)))
+    return available_splits(Path(source), complete=False)
 
 
-@lru_cache(maxsize=4)
 def _load_scenes(split: str, train_count: int, seed: int) -> Pairs:
-    from truepair.data.scenes import draw_scenes
-
     split = {"val": "dev", "testall": "test"}.get(split, split)
     if split not in SCENES_COUNTS:
         raise InputError(f"scenes has no split {split!r}; it has {', '.join(SCENES_COUNTS)}")
     if train_count < 1:
         raise InputError("scenes needs at least one training picture; use scenes, or scenes:COUNT with COUNT ≥ 1")
-    count = train_count if split == "train" else SCENES_COUNTS[split]
+    return _drawn(split, train_count if split == "train" else SCENES_COUNTS[split], seed)
+
+
+@lru_cache(maxsize=4)
+def _drawn(split: str, count: int, seed: int) -> Pairs:
+    from truepair.data.scenes import draw_scenes
+
     scenes = draw_scenes(count, seed=seed, split=split)
+    for shared in (scenes.features, scenes.pictures):
+        shared.flags.writeable = False
     per_image = len(scenes.captions[0])
     captions = tuple(caption for group in scenes.captions for caption in group)
     return Pairs(
@@ -89,12 +99,10 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     if config.noise and config.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
     names = splits_of(config.source)
-    if not names:
-        load(config.source, "train", label=config.label)  # its message says what the folder lacks
-    train = load(config.source, "train", label=config.label)
+    train = load(config.source, "train")
     if config.noise_index:
         train = apply_noise_index(train, Path(config.noise_index))
-    else:
+    elif config.noise:  # without it nobody knows which pairs match: no truth is made up
         noise_seed = seed if config.noise_seed is None else config.noise_seed
         train = inject_noise(train, config.noise, kind=config.noise_kind, seed=noise_seed)
     if config.oracle:

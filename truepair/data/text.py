@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -20,7 +21,10 @@ SPECIALS = (PAD, START, END, UNKNOWN, MASK)
 # Either a run of letters and digits of any script, with inner hyphens ("t-shirt"), or an apostrophe ending on its own
 # ("'s"). The ending is split off as NLTK does, so that "women's" shares the word "women" with other captions and finds
 # its two words in the field's published vocabularies.
-_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*|(?<=[^\W_])'[^\W_]+")
+# Vowel signs and accents that stand as characters of their own belong to the letter before them (Devanagari, Thai, …).
+_MARKS = "".join(chr(code) for code in range(0x300, 0x2000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+_RUN = rf"[^\W_](?:[^\W_]|[{_MARKS}])*"
+_WORD = re.compile(rf"{_RUN}(?:-{_RUN})*|(?<=[^\W_])'{_RUN}")
 
 
 def tokenise(caption: str) -> list[str]:
@@ -95,6 +99,11 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @property
+    def digest(self) -> str:
+        """A short hash of the words in their order: two vocabularies with the same one read captions alike."""
+        return hashlib.sha256("\0".join(self.words).encode("utf-8")).hexdigest()[:16]
 
     @property
     def pad(self) -> int:

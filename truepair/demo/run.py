@@ -139,7 +139,7 @@ def check_folder(out: Path, parts: Sequence[Part]) -> None:
     Raises:
         RunFolderError: it does; nothing was changed.
     """
-    if out.exists() and not (out / "runs").is_dir() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not holds_nothing_else(out, {part.name for part in parts}):
         raise RunFolderError(f"{out} exists and is not the folder of a demo; nothing was changed. Choose another --out")
     for part in parts:
         folder = RunFolder(out / "runs" / part.name)
@@ -151,6 +151,15 @@ def check_folder(out: Path, parts: Sequence[Part]) -> None:
                 f"{out} holds a demo with {place.removeprefix('setup.')} = {old!r}, now it is {new!r}; nothing was "
                 f"changed. Choose another --out, or delete {out} to start anew"
             )
+
+
+def holds_nothing_else(out: Path, runs: set[str]) -> bool:
+    """Whether a folder holds what a demo writes, or a part of it, and nothing that may be somebody's own."""
+    if not out.is_dir():
+        return False
+    ours = {"runs", "demo.json", "index.html"}
+    inside = {path.name for path in (out / "runs").iterdir()} if (out / "runs").is_dir() else set()
+    return {path.name for path in out.iterdir()} <= ours and inside <= runs and (bool(inside) or not any(out.iterdir()))
 
 
 def with_defaults(job: Job) -> Job:

@@ -16,7 +16,7 @@ from truepair.evaluation.retrieval import folds_of, mean_over_folds, recall, rec
 
 IntArray = npt.NDArray[np.int64]
 
-WHOLE_MATRIX_BYTES = 512 << 20
+WHOLE_MATRIX_BYTES = 64 << 20
 """A similarity matrix up to this size is computed once and kept; a larger one is computed twice, block by block."""
 
 

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,10 @@ class Cell:
     def name(self) -> str:
         return f"{self.data}-{self.method}-noise{round(100 * self.noise)}-seed{self.seed}"
 
+    @property
+    def command(self) -> str:
+        return " ".join(["truepair train", self.data, *self.options()])
+
     def options(self) -> list[str]:
         """Command-line options of the run, its data and folder left out."""
         method = {
@@ -80,7 +84,10 @@ def run_cell(cell: Cell, source: Path, results: Path, runs: Path) -> None:
     """Train one cell in a process of its own and keep its figures; nothing to do if they are there."""
     record = results / f"{cell.name}.json"
     if record.exists():
-        return
+        command = json.loads(record.read_text(encoding="utf-8"))["command"]
+        if command == cell.command:
+            return
+        raise InputError(f"{record} is of another command ({command}); move it away, or write to another --results")
     folder = RunFolder(runs / cell.name)
     command = [sys.executable, "-m", "truepair", "train"]
     if folder.config.exists():
@@ -100,7 +107,7 @@ def record_of(cell: Cell, folder: RunFolder) -> dict[str, Any]:
     config = folder.read_config()
     return {
         "cell": asdict(cell),
-        "command": " ".join(["truepair train", cell.data, *cell.options()]),
+        "command": cell.command,
         "truepair": __version__,
         "date": time.strftime("%Y-%m-%d"),
         "options": {name: config[name] for name in ("method", "model", "augmentation", "training")},
@@ -130,10 +137,19 @@ def main() -> None:
         options.epochs,
     )
     options.results.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(options.jobs) as pool, tqdm(total=len(cells), unit="run") as bar:
-        for cell in [pool.submit(run_cell, cell, options.source, options.results, options.runs) for cell in cells]:
+    pool = ThreadPoolExecutor(options.jobs)
+    started = [pool.submit(run_cell, cell, options.source, options.results, options.runs) for cell in cells]
+    try:
+        for _ in tqdm(as_completed(started), total=len(cells), unit="run"):
+            pass
+        for cell in started:
             cell.result()
-            bar.update()
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; the same command continues.")
+    except InputError as error:
+        sys.exit(str(error))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":

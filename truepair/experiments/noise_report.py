@@ -107,7 +107,7 @@ def mean_rsum(records: list[Record]) -> float:
 
 def detection_of(key: str) -> Callable[[Record], float | None]:
     def read(record: Record) -> float | None:
-        value: float | None = record["result"]["detection"][key]
+        value: float | None = (record["result"]["detection"] or {}).get(key)
         return value
 
     return read

@@ -47,7 +47,8 @@ class CRCLConfig:
         default=None,
         metadata={
             "help": "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
-            "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); none where these were under 7 epochs"
+            "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); where these were under 7 epochs, "
+            "one of 4/5"
         },
     )
 

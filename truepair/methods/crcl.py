@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
+from truepair.errors import InputError
 from truepair.losses import active_complementary
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.configs import CRCLConfig
@@ -29,7 +30,12 @@ class CRCL(Method):
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""
         pieces = self.config.pieces
         if pieces is None:
-            pieces = default_pieces(epochs)
+            pieces = default_pieces(epochs, self.config.freeze_epochs)
+        if not pieces and epochs <= self.config.freeze_epochs:
+            raise InputError(
+                f"CRCL without a refining piece needs more epochs than the {self.config.freeze_epochs} with frozen "
+                f"labels, found {epochs}; train longer or give it a piece"
+            )
         return (*(Stage(piece) for piece in pieces), Stage(epochs, decay_after))
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
@@ -70,11 +76,11 @@ class CRCL(Method):
         return memory.read("label").ge(self.config.threshold)
 
 
-SHORTEST_PIECE = 7
-"""Epochs of the paper's pieces on Flickr30K. Shorter ones did harm on `fashion_precomp`; see docs/results.md."""
+SHORTEST_OF_THREE = 7
+"""Epochs of the paper's pieces on Flickr30K; three shorter ones each hand on the labels of an unfinished network."""
 
 
-def default_pieces(epochs: int) -> tuple[int, ...]:
-    """Three pieces in the paper's proportion to the last one (7 to 32), or none where they would be too short."""
+def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:
+    """Three pieces in the paper's proportion to the last one (7 to 32); where these were short, one of four fifths."""
     piece = round(epochs * 7 / 32)
-    return (piece,) * 3 if piece >= SHORTEST_PIECE else ()
+    return (piece,) * 3 if piece >= SHORTEST_OF_THREE else (max(freeze_epochs + 1, round(epochs * 4 / 5)),)

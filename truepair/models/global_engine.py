@@ -30,13 +30,15 @@ class GlobalEngine(SimilarityEngine[Tensor]):
         self.pool_words = POOLINGS[config.pooling]()
 
     def encode_images(self, images: ImageBatch) -> Tensor:
-        return normalize(self.pool_regions(self.regions(images), images.lengths), dim=1)
+        return unit_vectors(self.pool_regions(self.regions(images), images.lengths))
 
     def encode_texts(self, texts: TextBatch) -> Tensor:
-        return normalize(self.pool_words(self.words(texts), texts.lengths), dim=1)
+        return unit_vectors(self.pool_words(self.words(texts), texts.lengths))
 
     def similarity(self, images: Tensor, texts: Tensor) -> Tensor:
-        return images @ texts.T
+        # Never in bf16: its steps of 1/256 near 1, divided by a temperature of 0.05, would blur the probabilities.
+        with torch.autocast(images.device.type, enabled=False):
+            return images @ texts.T
 
     def concatenate(self, parts: list[Tensor]) -> Tensor:
         return torch.cat(parts)
@@ -46,3 +48,8 @@ class GlobalEngine(SimilarityEngine[Tensor]):
 
     def cell_bytes(self, images: Tensor, texts: Tensor) -> int:
         return texts.shape[0] * texts.element_size()
+
+
+def unit_vectors(pooled: Tensor) -> Tensor:
+    """L2-normalised rows, in float32 where mixed precision pooled them in less."""
+    return normalize(pooled.float() if pooled.dtype in (torch.bfloat16, torch.float16) else pooled, dim=1)

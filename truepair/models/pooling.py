@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 def element_mask(lengths: Tensor, longest: int, device: torch.device) -> Tensor:
@@ -105,6 +106,7 @@ class _SortOnCpu(torch.autograd.Function):
         return contiguous.gather(-1, order)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (order,) = ctx.saved_tensors
         return torch.empty_like(gradients[0]).scatter_(-1, order, gradients[0])

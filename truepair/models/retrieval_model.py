@@ -21,6 +21,7 @@ from truepair.files import write_bytes_atomically
 from truepair.models.config import GlobalConfig
 from truepair.models.global_engine import GlobalEngine
 from truepair.models.similarity import SimilarityEngine, similarity_blocks
+from truepair.seeding import torch_seeded
 
 ENCODING_BATCH = 256
 
@@ -111,7 +112,7 @@ def save_model(path: Path, model: RetrievalModel, config: GlobalConfig) -> None:
     """Write weights and sizes to one `.safetensors` file, atomically (the vocabulary stands beside it)."""
     from safetensors.torch import save
 
-    sizes = {"feature_width": model.feature_width, "vocabulary_size": len(model.vocabulary), **asdict(config)}
+    sizes = {"feature_width": model.feature_width, "words": model.vocabulary.digest, **asdict(config)}
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.engine.state_dict().items()}
     write_bytes_atomically(path, save(tensors, metadata={"truepair": json.dumps(sizes)}))
 
@@ -129,14 +130,19 @@ def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         sizes = json.loads(metadata["truepair"])
+        feature_width, words = sizes.pop("feature_width"), sizes.pop("words")
+        config = GlobalConfig(**sizes)
     except FileNotFoundError as error:
         raise InputError(f"{path}: not found; is the run finished?") from error
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise InputError(f"{path}: not a model written by truepair ({error})") from error
-    feature_width, vocabulary_size = sizes.pop("feature_width"), sizes.pop("vocabulary_size")
-    if vocabulary_size != len(vocabulary):
-        raise InputError(f"{path}: made for {vocabulary_size} words, the vocabulary beside it has {len(vocabulary)}")
-    engine = build_engine(feature_width, vocabulary_size, GlobalConfig(**sizes))
-    engine.load_state_dict(tensors)
+    if words != vocabulary.digest:
+        raise InputError(f"{path}: made for another vocabulary than the one given; use the vocabulary.json of its run")
+    with torch_seeded(0, "load"):  # the values drawn here are replaced at once; the caller's generator stays as it is
+        engine = build_engine(feature_width, len(vocabulary), config)
+    try:
+        engine.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise InputError(f"{path}: its tensors do not fit its sizes ({error}); restore it from a copy") from error
     engine.eval()
     return RetrievalModel(engine, vocabulary, feature_width)

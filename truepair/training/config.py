@@ -20,7 +20,7 @@ class TrainingConfig:
     batch_size: int = field(default=128, metadata={"help": "pairs a batch (all five papers: 128)"})
     learning_rate: float | None = field(
         default=None,
-        metadata={"help": "learning rate; default: 1.024 / width, at most 0.004 (CRCL and VSE∞: 0.0005 at 1024)"},
+        metadata={"help": "learning rate; default: 1.024 / width, at most 0.004 (the papers: 0.0005 at width 1024)"},
     )
     decay_after: int | None = field(
         default=None,
@@ -40,9 +40,10 @@ class TrainingConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "minimum_count"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; expected at least 1")
+        for name, least in (("epochs", 1), ("batch_size", 2), ("minimum_count", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise InputError(f"learning_rate is {self.learning_rate}; expected a value above 0")
         for name in ("seed", "weight_decay", "clip", "workers", "checkpoint_minutes"):

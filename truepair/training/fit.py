@@ -23,7 +23,7 @@ from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
 from truepair.training.loop import Observers, Training, TrainingData
-from truepair.training.run_folder import RunFolder, read_lines
+from truepair.training.run_folder import RunFolder, config_digest, read_lines
 from truepair.training.setup import Setup, describe_run
 from truepair.training.state import Cursor, TrainingState
 
@@ -103,7 +103,7 @@ def fit(
     check_trainable(pairs, dev, test)
     device = setup.training.resolve_device()
     setup = setup.with_vocabulary(pairs)
-    config = describe_run(pairs, chosen, setup, device)
+    config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device)
     folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
     if resume:
         folder.check_config(config)
@@ -134,6 +134,8 @@ def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None) -> None
                 f"{split.name}: features are {split.images.feature_width} wide, those of {pairs.name} "
                 f"{pairs.images.feature_width}; extract both the same way"
             )
+        if len(split.texts) == 0:
+            raise InputError(f"{split.name}: it holds no caption to score by; leave the split out")
         _ = split.image_of_text
 
 
@@ -170,8 +172,10 @@ class Assembly:
 
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""
+        self.state.run = config_digest(config)
         if not resume:
             self.folder.begin(config, needed_bytes=3 * self.state.bytes_on_disk())
+        self.folder.clear_leftovers()
         self.folder.checkpoint.parent.mkdir(exist_ok=True)
         self.vocabulary.write(self.folder.vocabulary)
         if self.folder.checkpoint.exists():

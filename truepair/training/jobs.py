@@ -35,7 +35,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     splits = load_splits(job.data, seed=job.setup.training.seed)
-    setup = replace(job.setup, vocabulary=vocabulary, data=asdict(job.data))
+    setup = replace(job.setup, vocabulary=vocabulary, data=asdict(job.data.resolved()))
     return fit(
         splits.train,
         method=method,

@@ -15,7 +15,7 @@ from truepair.data.config import Augmentation
 from truepair.data.loading import EpochBatches, batch_count
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
-from truepair.errors import TrainingError
+from truepair.errors import InputError, TrainingError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
 from truepair.seeding import torch_seeded
 from truepair.training.config import TrainingConfig
@@ -81,6 +81,8 @@ class Training:
                 position = EpochPosition(state.cursor.stage, state.cursor.epoch, stages)
                 self._train_epoch(state, position, interruption, bar)
                 self._finish_epoch(state, position, bar)
+            if interruption.requested:  # while the last epoch was scored; its checkpoint is written
+                raise KeyboardInterrupt
 
     def _bar(self, cursor: Cursor, stages: tuple[Stage, ...]) -> tqdm[Any]:
         """Progress over the batches of all stages, on a terminal only."""
@@ -138,21 +140,29 @@ class Training:
 
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
         """One optimizer step; returns the mean loss and the method's scalars."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            result = self.method.batch_loss(Forward(state.engine, batch), position, state.memory)
+        try:
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+                result = self.method.batch_loss(Forward(state.engine, batch), position, state.memory)
+        except InputError as error:  # a loss refuses similarities that are not finite
+            raise self._diverged(state, position, str(error)) from error
         loss = result.per_pair.mean()
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise TrainingError(
-                f"the loss is {value} in epoch {position.overall}, batch {state.cursor.step}; lower --learning-rate "
-                f"(now {self.learning_rate}). {self.folder.path} holds the last sound checkpoint"
-            )
+            raise self._diverged(state, position, f"the loss is {value}")
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        if self.config.clip:
-            torch.nn.utils.clip_grad_norm_(state.engine.parameters(), self.config.clip, error_if_nonfinite=False)
+        norm = torch.nn.utils.clip_grad_norm_(state.engine.parameters(), self.config.clip or math.inf)
+        if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
+            raise self._diverged(state, position, f"the gradient norm is {float(norm)}")
         state.optimizer.step()
         return value, result.scalars
+
+    def _diverged(self, state: TrainingState, position: EpochPosition, what: str) -> TrainingError:
+        sound = f" {self.folder.path} holds the last sound checkpoint." if self.folder.checkpoint.exists() else ""
+        return TrainingError(
+            f"training diverged in epoch {position.overall}, batch {state.cursor.step}: {what}. Lower --learning-rate "
+            f"(now {self.learning_rate:g}).{sound}"
+        )
 
     def _finish_epoch(self, state: TrainingState, position: EpochPosition, bar: tqdm[Any]) -> None:
         """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""

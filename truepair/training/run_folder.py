@@ -12,13 +12,15 @@ state/              the last checkpoint, for an exact resume
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truepair.errors import RunFolderError
+from truepair.errors import RunFolderError, TruepairError
 from truepair.files import write_json_atomically
 
 
@@ -84,11 +86,24 @@ class RunFolder:
         Raises:
             RunFolderError: it does.
         """
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            what = "already holds a run" if self.config.exists() else "exists and is not an empty folder"
+        try:
+            used = self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
+        if used and self.config.exists():
             raise RunFolderError(
-                f"{self.path} {what}; nothing was changed. Choose another --out, or continue that run with --resume"
+                f"{self.path} already holds a run; nothing was changed. Choose another --out, or continue that run "
+                f"with --resume {self.path}"
             )
+        if used:
+            raise RunFolderError(
+                f"{self.path} exists and is not an empty folder; nothing was changed. Choose another --out"
+            )
+
+    def clear_leftovers(self) -> None:
+        """Remove temporary files of writes that a kill cut short; their names are this package's own."""
+        for leftover in (*self.path.glob(".*.tmp"), *self.checkpoint.parent.glob(".*.tmp")):
+            leftover.unlink(missing_ok=True)
 
     def check_room(self, needed_bytes: int) -> None:
         """Refuse to start a run the disk cannot hold."""
@@ -120,16 +135,25 @@ class RunFolder:
         Raises:
             RunFolderError: names the first option that differs.
         """
-        for place, (before, now) in differences(self.read_config(), json.loads(json.dumps(config))):
-            if place in FREE_TO_CHANGE:
-                continue
+        for place, (before, now) in differences(fixed_part(self.read_config()), fixed_part(config)):
             raise RunFolderError(
                 f"{self.path} was started with {place} = {before!r}, now it is {now!r}; resume with the same "
                 "configuration, or start a new run in another folder"
             )
 
 
-FREE_TO_CHANGE = {"truepair", "training.workers", "training.checkpoint_minutes"}  # they change no number
+def fixed_part(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration as JSON gives it back, without what may differ between the start of a run and its resumption."""
+    kept: dict[str, Any] = json.loads(json.dumps(config))
+    kept.pop("truepair", None)  # a newer version may go on with an older run
+    for name in ("workers", "checkpoint_minutes"):  # they change no number
+        kept.get("training", {}).pop(name, None)
+    return kept
+
+
+def config_digest(config: dict[str, Any]) -> str:
+    """A short hash of `fixed_part`: what a checkpoint carries to tell which run it belongs to."""
+    return hashlib.sha256(json.dumps(fixed_part(config), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[tuple[str, tuple[Any, Any]]]:
@@ -144,8 +168,15 @@ def differences(before: Any, now: Any, place: str = "") -> list[tuple[str, tuple
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Add one JSON line to a log."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint that counts this line is written next
+    except OSError as error:
+        raise TruepairError(
+            f"{path} could not be written: {error.strerror}; free space or check the permissions, then resume the run"
+        ) from error
 
 
 def keep_lines(path: Path, count: int) -> None:

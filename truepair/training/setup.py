@@ -11,6 +11,7 @@ import torch
 
 from truepair.data.config import Augmentation
 from truepair.data.pairs import Pairs
+from truepair.data.precomp_files import chunks
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.methods.base import Method
@@ -54,15 +55,24 @@ class Setup:
         return replace(self, vocabulary=Vocabulary.build(captions, minimum_count=self.training.minimum_count))
 
 
-def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
-    """The content of `config.json`: everything that determines a run's numbers."""
+def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
+    """The content of `config.json`: everything that determines a run's numbers.
+
+    Raises:
+        InputError: features are not finite floats; the message names image and split.
+    """
     from truepair import __version__
 
     return {
         "truepair": __version__,
         "data": setup.data,
-        "pairs": {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)},
-        "vocabulary": None if setup.vocabulary is None else digest_of(setup.vocabulary.words),
+        "pairs": {
+            name: None
+            if pairs is None
+            else {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)}
+            for name, pairs in splits.items()
+        },
+        "vocabulary": None if setup.vocabulary is None else setup.vocabulary.digest,
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": "global", **asdict(setup.model)},
         "augmentation": asdict(setup.augmentation),
@@ -72,19 +82,25 @@ def describe_run(pairs: Pairs, method: Method, setup: Setup, device: torch.devic
     }
 
 
-def digest_of(words: tuple[str, ...]) -> str:
-    """A short hash of a list of words."""
-    return hashlib.sha256("\0".join(words).encode("utf-8")).hexdigest()[:16]
-
-
 def fingerprint(pairs: Pairs) -> str:
-    """A short hash of captions, table and features; features are sampled at up to 1,024 images to stay quick."""
+    """A short hash of captions, table and features; refuses features that are not finite in the same pass.
+
+    Raises:
+        InputError: see above.
+    """
     digest = hashlib.sha256()
     for caption in pairs.texts.captions:
         digest.update(caption.encode("utf-8") + b"\0")
     digest.update(pairs.image_index.tobytes() + pairs.text_index.tobytes())
     features = pairs.images.features
+    if features.dtype.kind != "f":
+        raise InputError(f"{pairs.name}: features are {features.dtype}; expected float16 or float32")
     digest.update(f"{features.shape} {features.dtype}".encode())
-    rows = np.unique(np.linspace(0, len(features) - 1, 1024).astype(np.int64))
-    digest.update(np.ascontiguousarray(features[rows]).tobytes())
+    for start, rows in chunks(features):
+        if not np.isfinite(rows).all():
+            image = start + int(np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))[0])
+            raise InputError(
+                f"{pairs.name}: features of image {image} (from 0) are not finite; remove or extract it again"
+            )
+        digest.update(np.ascontiguousarray(rows).tobytes())
     return digest.hexdigest()[:16]

@@ -42,6 +42,7 @@ class TrainingState:
     optimizer: torch.optim.Optimizer
     memory: CorrespondenceMemory
     cursor: Cursor
+    run: str = ""  # digest of the configuration it belongs to
 
     def save(self, path: Path) -> None:
         """Write the state to one `.safetensors` file, atomically."""
@@ -56,14 +57,18 @@ class TrainingState:
                 tensors[f"optimizer/{index}/{name}"] = tensor
         for name, tensor in self.memory.tensors().items():
             tensors[f"memory/{name}"] = tensor
-        metadata = {"cursor": json.dumps(asdict(self.cursor)), "param_groups": json.dumps(optimizer["param_groups"])}
+        metadata = {
+            "run": self.run,
+            "cursor": json.dumps(asdict(self.cursor)),
+            "param_groups": json.dumps(optimizer["param_groups"]),
+        }
         write_bytes_atomically(path, save({k: v.cpu().contiguous() for k, v in tensors.items()}, metadata=metadata))
 
     def restore(self, path: Path) -> None:
-        """Take over the state of a file that `save` wrote, for the same configuration.
+        """Take over the state of a file that `save` wrote for the same run.
 
         Raises:
-            RunFolderError: the file is missing, damaged, or of another network.
+            RunFolderError: the file is missing, damaged, or of another configuration.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -71,16 +76,19 @@ class TrainingState:
             with safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            cursor, groups = json.loads(metadata["cursor"]), json.loads(metadata["param_groups"])
-        except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+            run, cursor = metadata["run"], Cursor(**json.loads(metadata["cursor"]))
+            groups = json.loads(metadata["param_groups"])
+        except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise RunFolderError(f"{path} is not a readable checkpoint ({error}); start a new run") from error
+        if run != self.run:
+            raise RunFolderError(f"{path} belongs to another configuration than the run it lies in; put back its own")
         try:
             self.engine.load_state_dict(_under(tensors, "engine/"))
             self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
             self.memory.restore(_under(tensors, "memory/"))
         except (RuntimeError, ValueError) as error:
             raise RunFolderError(f"{path} belongs to another configuration: {error}") from error
-        self.cursor = Cursor(**cursor)
+        self.cursor = cursor
 
     def bytes_on_disk(self) -> int:
         """About what `save` writes once the optimizer has its moments: weights, two moments, memory."""
