@@ -1,8 +1,11 @@
 """All benchmarks, one table after the other: `python -m benchmarks`."""
 
-from benchmarks import bench_ranks, bench_training
+from benchmarks import bench_evaluation, bench_ranks, bench_training
 
-print("Training\n")
-bench_training.main()
-print("\nRanks\n")
-bench_ranks.main()
+for title, benchmark in (
+    ("Training step", bench_training),
+    ("Ranks of a similarity matrix", bench_ranks),
+    ("Evaluation, from encodings to figures", bench_evaluation),
+):
+    print(f"\n{title}\n")
+    benchmark.main()
