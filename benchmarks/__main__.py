@@ -1,11 +1,59 @@
-"""All benchmarks, one table after the other: `python -m benchmarks`."""
+"""All benchmarks, one table after the other: `python -m benchmarks [--write]`.
+
+With `--write` the rows are kept as `results/bench.json` and the tables put into `docs/speed.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
 
 from benchmarks import bench_evaluation, bench_ranks, bench_training
+from truepair import __version__
+from truepair.experiments.noise_report import replace_section
+from truepair.files import write_json_atomically
 
-for title, benchmark in (
-    ("Training step", bench_training),
-    ("Ranks of a similarity matrix", bench_ranks),
-    ("Evaluation, from encodings to figures", bench_evaluation),
-):
-    print(f"\n{title}\n")
-    benchmark.main()
+
+def measure() -> dict[str, tuple[list[Any], str]]:
+    """Title → (rows, table) of every benchmark, printed as they come."""
+    found: dict[str, tuple[list[Any], str]] = {}
+
+    def keep(title: str, rows: list[Any], table: str) -> None:
+        found[title] = (rows, table)
+        print(f"\n{title}\n\n{table}", flush=True)
+
+    steps = [row for size in bench_training.SIZES for row in bench_training.compare(size)]
+    keep(f"One training step, batch {bench_training.BATCH}", steps, bench_training.table(steps))
+    ranks = [row for size in bench_ranks.SIZES for row in bench_ranks.compare(*size)]
+    keep("Ranks of a similarity matrix", ranks, bench_ranks.table(ranks))
+    figures = [row for size in bench_ranks.SIZES for row in bench_evaluation.compare(*size)]
+    keep("Evaluation, from encodings to figures", figures, bench_evaluation.table(figures))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="keep rows and tables in results/ and docs/")
+    write = parser.parse_args().write
+    found = measure()
+    if not write:
+        return
+    machine = {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    date = time.strftime("%Y-%m-%d")
+    rows = {title: [asdict(row) for row in rows] for title, (rows, _) in found.items()}
+    write_json_atomically(
+        Path("results/bench.json"), {"truepair": __version__, "date": date, "machine": machine, "rows": rows}
+    )
+    tables = [f"**{title}**\n\n```\n{table}\n```" for title, (_, table) in found.items()]
+    described = ", ".join(f"{name} {value}" for name, value in machine.items())
+    replace_section(Path("docs/speed.md"), "bench", "\n\n".join([f"Measured {date}: {described}.", *tables]))
+
+
+if __name__ == "__main__":
+    main()
