@@ -34,8 +34,9 @@ SEEDS = (0, 1, 2)
 # Titles of six words keep too little with the default 0.2: chosen on dev with the oracle, the same for all methods.
 WORD_SHARE = "0.1"
 
-# One self-refining piece before the ten epochs (the paper: three of seven before 32, each with twelve times the steps).
-PIECES = "8"
+# Epochs of the one self-refining piece, per epoch of the last one (the paper: three pieces of 7/32, with twelve times the
+# steps each).
+PIECE = 0.8
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Cell:
         """Command-line options of the run, its data and folder left out."""
         method = {
             "oracle": ["--method", "infonce", "--oracle"],
-            "crcl": ["--method", "crcl", "--crcl-pieces", PIECES],
+            "crcl": ["--method", "crcl", "--crcl-pieces", str(round(PIECE * self.epochs))],
             "crcl-single": ["--method", "crcl", "--crcl-pieces", "none"],
         }.get(self.method, ["--method", self.method])
         noise = ["--noise", str(self.noise), "--seed", str(self.seed)]

@@ -149,6 +149,20 @@ def full_report(records: list[Record]) -> str:
     return "\n\n".join(parts)
 
 
+def longer_report(records: list[Record]) -> str:
+    """The section on twice as many epochs."""
+    groups = group(records)
+    return "\n\n".join(
+        [
+            provenance(records),
+            value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
+            ratio_table(groups),
+            "AUROC:",
+            value_table(groups, detection_of("auroc"), 4),
+        ]
+    )
+
+
 def short_report(records: list[Record]) -> str:
     """The table of the README."""
     groups = group(records)
@@ -172,9 +186,14 @@ def replace_section(path: Path, name: str, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=Path("results/noise"), help="JSON records [results/noise]")
+    parser.add_argument(
+        "--longer", type=Path, default=Path("results/noise-20-epochs"), help="of longer runs [results/noise-20-epochs]"
+    )
     options = parser.parse_args()
     records = read_records(options.results)
     replace_section(Path("docs/results.md"), "noise table", full_report(records))
+    if options.longer.exists():
+        replace_section(Path("docs/results.md"), "longer table", longer_report(read_records(options.longer)))
     replace_section(Path("README.md"), "noise table", short_report(records))
     print(f"docs/results.md and README.md: tables of {len(records)} runs")
 
