@@ -61,7 +61,7 @@ def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monke
 
 def test_a_failing_cell_says_which_and_why(tmp_path):
     with pytest.raises(InputError, match="nowhere-crcl-noise40-seed0 failed: truepair: error: .*nowhere"):
-        run_cell(Cell("nowhere", "crcl", 0.4, 0, 1), tmp_path / "nowhere", tmp_path, tmp_path / "runs")
+        run_cell(Cell("nowhere", "crcl", 0.4, 0, 10), tmp_path / "nowhere", tmp_path, tmp_path / "runs")
 
 
 def test_tables_show_mean_and_deviation():

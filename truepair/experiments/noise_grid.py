@@ -34,8 +34,8 @@ SEEDS = (0, 1, 2)
 # Titles of six words keep too little with the default 0.2: chosen on dev with the oracle, the same for all methods.
 WORD_SHARE = "0.1"
 
-# Epochs of the one self-refining piece, per epoch of the last one (the paper: three pieces of 7/32, with twelve times the
-# steps each).
+# Epochs of the one self-refining piece, per epoch of the last one. (The paper: three pieces of 7/32, with twelve times
+# the steps each.)
 PIECE = 0.8
 
 
