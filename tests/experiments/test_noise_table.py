@@ -71,8 +71,8 @@ def test_tables_show_mean_and_deviation():
     assert table[2] == "| oracle (InfoNCE on the truly matched pairs) | 305.0 ± 7.1 | 250.0 |"
     assert table[3] == "| CRCL | – | 245.0 ± 7.1 |"
     ratios = noise_report.ratio_table(groups)
-    assert "| CRCL of the oracle at the same noise | 98.0 % |" in ratios
-    assert "| CRCL of InfoNCE without noise | 80.3 % |" in ratios
+    assert "| CRCL: share of the oracle at the same noise | 98.0 % |" in ratios
+    assert "| CRCL: share of InfoNCE without noise | 80.3 % |" in ratios
     assert "0.9800 ± 0.0141" in noise_report.full_report(RECORDS)
     assert "6 runs on `toy`, seeds 0, 1, 2026-01-02, 3.0 hours" in noise_report.short_report(RECORDS)
 

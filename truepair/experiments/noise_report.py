@@ -76,8 +76,8 @@ def ratio_table(groups: Groups) -> str:
     rates = sorted({rate for _, rate in groups if rate > 0})
     lines = ["| | " + " | ".join(f"{100 * rate:.0f} %" for rate in rates) + " |", "|---" * (len(rates) + 1) + "|"]
     references: list[tuple[str, Callable[[float], tuple[str, float]]]] = [
-        ("of the oracle at the same noise", lambda rate: ("oracle", rate)),
-        ("of InfoNCE without noise", lambda rate: ("infonce", 0.0)),
+        ("share of the oracle at the same noise", lambda rate: ("oracle", rate)),
+        ("share of InfoNCE without noise", lambda rate: ("infonce", 0.0)),
     ]
     for method in ("crcl", "crcl-single", "infonce"):
         for title, reference in references:
@@ -85,7 +85,7 @@ def ratio_table(groups: Groups) -> str:
             for rate in rates:
                 ours, theirs = groups.get((method, rate)), groups.get(reference(rate))
                 cells.append(f"{100 * mean_rsum(ours) / mean_rsum(theirs):.1f} %" if ours and theirs else "–")
-            lines.append(f"| {TITLES[method]} {title} | " + " | ".join(cells) + " |")
+            lines.append(f"| {TITLES[method]}: {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -192,7 +192,7 @@ def main() -> None:
     options = parser.parse_args()
     records = read_records(options.results)
     replace_section(Path("docs/results.md"), "noise table", full_report(records))
-    if options.longer.exists():
+    if any(options.longer.glob("*.json")):
         replace_section(Path("docs/results.md"), "longer table", longer_report(read_records(options.longer)))
     replace_section(Path("README.md"), "noise table", short_report(records))
     print(f"docs/results.md and README.md: tables of {len(records)} runs")
