@@ -19,21 +19,20 @@ from truepair import __version__
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
 
+BENCHMARKS: dict[str, Any] = {
+    f"One training step, batch {bench_training.BATCH}": bench_training,
+    "Ranks of a similarity matrix": bench_ranks,
+    "Evaluation, from encodings to figures": bench_evaluation,
+}
+
 
 def measure() -> dict[str, tuple[list[Any], str]]:
     """Title → (rows, table) of every benchmark, printed as they come."""
     found: dict[str, tuple[list[Any], str]] = {}
-
-    def keep(title: str, rows: list[Any], table: str) -> None:
-        found[title] = (rows, table)
-        print(f"\n{title}\n\n{table}", flush=True)
-
-    steps = [row for size in bench_training.SIZES for row in bench_training.compare(size)]
-    keep(f"One training step, batch {bench_training.BATCH}", steps, bench_training.table(steps))
-    ranks = [row for size in bench_ranks.SIZES for row in bench_ranks.compare(*size)]
-    keep("Ranks of a similarity matrix", ranks, bench_ranks.table(ranks))
-    figures = [row for size in bench_ranks.SIZES for row in bench_evaluation.compare(*size)]
-    keep("Evaluation, from encodings to figures", figures, bench_evaluation.table(figures))
+    for title, benchmark in BENCHMARKS.items():
+        rows = benchmark.measure()
+        found[title] = (rows, benchmark.table(rows))
+        print(f"\n{title}\n\n{found[title][1]}", flush=True)
     return found
 
 

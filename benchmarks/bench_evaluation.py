@@ -1,16 +1,13 @@
 """`evaluate` from encodings to figures, against the field's way: the whole matrix, then a loop over queries.
 
-python -m benchmarks.bench_evaluation [--json PATH]
+python -m benchmarks.bench_evaluation
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -114,19 +111,19 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the rows here as well")
-    path: Path | None = parser.parse_args().json
-    rows = [row for images, texts in SIZES for row in compare(images, texts)]
-    print(table(rows))
-    if path is not None:
-        path.write_text(json.dumps({"threads": torch.get_num_threads(), "rows": [asdict(row) for row in rows]}) + "\n")
+def measure() -> list[Row]:
+    """All rows.
+
+    Raises:
+        SystemExit: the ways do not agree on their numbers.
+    """
+    rows = [row for size in SIZES for row in compare(*size)]
     for images, _ in SIZES:
         figures = {row.rsum for row in rows if row.images == images}
         if max(figures) - min(figures) > 0.01:
             raise SystemExit("the two ways disagree on rSum")
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    print(table(measure()))

@@ -1,18 +1,13 @@
 """Counted ranks against the field's loop over queries: seconds, ratio, extra memory, and whether they agree.
 
-python -m benchmarks.bench_ranks [--json PATH]
+python -m benchmarks.bench_ranks
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -142,21 +137,17 @@ def _seconds(call: Callable[[], object]) -> float:
     return once if once > SECONDS_NOT_WORTH_REPEATING else median_seconds(call, REPEATS)
 
 
-def _machine() -> dict[str, Any]:
-    return {"machine": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+def measure() -> list[Row]:
+    """All rows.
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the rows here as well")
-    path: Path | None = parser.parse_args().json
-    rows = [row for images, texts in SIZES for row in compare(images, texts)]
-    print(table(rows))
-    if path is not None:
-        path.write_text(json.dumps({**_machine(), "rows": [asdict(row) for row in rows]}, indent=2) + "\n")
+    Raises:
+        SystemExit: the ways do not agree on their numbers.
+    """
+    rows = [row for size in SIZES for row in compare(*size)]
     if not all(row.same_ranks for row in rows):
-        raise SystemExit("the two ways disagree on ranks")
+        raise SystemExit("the ways disagree on ranks")
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    print(table(measure()))
