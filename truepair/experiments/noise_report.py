@@ -85,7 +85,8 @@ def ratio_table(groups: Groups) -> str:
             for rate in rates:
                 ours, theirs = groups.get((method, rate)), groups.get(reference(rate))
                 cells.append(f"{100 * mean_rsum(ours) / mean_rsum(theirs):.1f} %" if ours and theirs else "–")
-            lines.append(f"| {TITLES[method]}: {title} | " + " | ".join(cells) + " |")
+            if any(text != "–" for text in cells):
+                lines.append(f"| {TITLES[method]}: {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
