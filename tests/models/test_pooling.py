@@ -22,9 +22,9 @@ def loop_pool(kind, module, elements, lengths):
         elif kind == "max":
             rows.append(own.max(dim=0).values)
         else:
-            weights = module.rank_weights(torch.tensor([length]), length)[0]
+            weights = module.rank_weights(torch.tensor([length]), length)[0].tolist()
             columns = [sorted(own[:, d].tolist(), reverse=True) for d in range(own.shape[1])]
-            values = [sum(float(w) * v for w, v in zip(weights, column, strict=True)) for column in columns]
+            values = [sum(w * v for w, v in zip(weights, column, strict=True)) for column in columns]
             rows.append(torch.tensor(values, dtype=torch.float64))
     return torch.stack(rows)
 
