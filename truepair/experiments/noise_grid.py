@@ -28,6 +28,7 @@ from truepair.files import write_json_atomically
 from truepair.training.run_folder import RunFolder, read_lines
 
 METHODS = ("infonce", "crcl", "crcl-single", "triplet", "oracle")
+EXPLORED = ("crcl-short-pieces", "oracle-gpo")  # not in the table: they explain two defaults
 RATES = (0.0, 0.2, 0.4, 0.6, 0.8)
 SEEDS = (0, 1, 2)
 
@@ -63,6 +64,8 @@ class Cell:
             "oracle": ["--method", "infonce", "--oracle"],
             "crcl": ["--method", "crcl", "--crcl-pieces", str(round(PIECE * self.epochs))],
             "crcl-single": ["--method", "crcl", "--crcl-pieces", "none"],
+            "crcl-short-pieces": ["--method", "crcl", "--crcl-pieces", "3,3,3"],
+            "oracle-gpo": ["--method", "infonce", "--oracle", "--pooling", "gpo"],
         }.get(self.method, ["--method", self.method])
         noise = ["--noise", str(self.noise), "--seed", str(self.seed)]
         return [*method, *noise, "--epochs", str(self.epochs), "--word-share", WORD_SHARE]
@@ -124,7 +127,7 @@ def main() -> None:
     parser.add_argument("source", type=Path, metavar="DATA", help="a folder in the precomp layout")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, one CPU thread each [default: 2]")
     parser.add_argument("--epochs", type=int, default=10, help="epochs of each (CRCL: of its last piece) [default: 10]")
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS, help="rows of the table")
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS + EXPLORED, help="rows of the table")
     parser.add_argument("--rates", nargs="+", type=float, default=RATES, help="noise rates")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="seeds")
     parser.add_argument("--results", type=Path, default=Path("results/noise"), help="JSON records [results/noise]")

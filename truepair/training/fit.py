@@ -101,6 +101,7 @@ def fit(
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_trainable(pairs, dev, test)
+    chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
     device = setup.training.resolve_device()
     setup = setup.with_vocabulary(pairs)
     config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device)
