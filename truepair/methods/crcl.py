@@ -77,7 +77,7 @@ class CRCL(Method):
 
 
 SHORTEST_OF_THREE = 7
-"""Epochs of the paper's pieces on Flickr30K; three shorter ones each hand on the labels of an unfinished network."""
+"""Epochs of the paper's pieces on Flickr30K. Shorter ones starve where the network learns slowly (docs/results.md)."""
 
 
 def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:
