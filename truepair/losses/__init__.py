@@ -1,7 +1,23 @@
 """Pure functions: a batch's similarity matrix (and labels) → one loss per pair. Reduction is the training loop's."""
 
 from truepair.losses.complementary import active_complementary, robust_complementary
+from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
+from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
 from truepair.losses.ranking import hinge_ranking
+from truepair.losses.trusted import hardness, printed_hardness, soft_margin, trusted_margin, trusted_ranking
 
-__all__ = ["active_complementary", "hinge_ranking", "info_nce", "robust_complementary"]
+__all__ = [
+    "active_complementary",
+    "cross_modal_consistency",
+    "evidential",
+    "hardness",
+    "hinge_ranking",
+    "info_nce",
+    "intra_modal_consistency",
+    "printed_hardness",
+    "robust_complementary",
+    "soft_margin",
+    "trusted_margin",
+    "trusted_ranking",
+]
