@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from truepair import __version__
-from truepair.cli_options import add_options, given_options
+from truepair.cli_data import DATA_HELP
+from truepair.cli_evaluate import add_evaluate, recall_table
+from truepair.cli_import import add_import
+from truepair.cli_options import add_options, add_shared_options, given_options, options_of_others
+from truepair.cli_report import add_report
 from truepair.data.config import Augmentation, DataConfig
 from truepair.errors import InputError, TruepairError
 from truepair.methods import CONFIGS
-from truepair.models.config import GlobalConfig
+from truepair.models.config import MODELS
 from truepair.training.config import TrainingConfig
-
-DATA_HELP = (
-    "a folder in the field's precomp layout ({split}_ims.npy, {split}_caps.txt or .tsv, …), or scenes, the built-in "
-    "drawings (scenes:500 for 500 training pictures)"
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_train, add_evaluate, add_noise, add_describe):
+    for add in (add_demo, add_train, add_evaluate, add_report, add_noise, add_describe, add_import):
         add(commands)
     return parser
 
@@ -80,7 +79,7 @@ def add_train(commands: Any) -> None:
         help="continue the unfinished run in RUN (or in --out) exactly where it stopped, with the options it keeps",
     )
     parser.add_argument("--method", choices=sorted(CONFIGS), help="how to train [default: crcl]")
-    parser.add_argument("--model", choices=["global"], help="similarity engine [default: global]")
+    parser.add_argument("--model", choices=list(MODELS), help="similarity engine [default: global]")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
         "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
@@ -88,7 +87,7 @@ def add_train(commands: Any) -> None:
     add_options(parser, "data", DataConfig)
     add_options(parser, "training", TrainingConfig)
     add_options(parser, "augmentation", Augmentation)
-    add_options(parser, "options of --model global", GlobalConfig)
+    add_shared_options(parser, "model", MODELS)
     for name, config in CONFIGS.items():
         add_options(parser, f"options of --method {name}", config, prefix=f"{name}-")
     parser.set_defaults(command=run_train)
@@ -153,13 +152,17 @@ def job_of(options: argparse.Namespace) -> Any:
         if foreign and name != method:
             option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
+    model = options.model or "global"
+    for option, names in options_of_others(options, MODELS, model):
+        owners = " and ".join(names)
+        raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
     return Job(
         data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
         method=method,
         method_options=given_options(options, CONFIGS[method], prefix=f"{method}-"),
         setup=Setup(
             training=TrainingConfig(**given_options(options, TrainingConfig)),
-            model=GlobalConfig(**given_options(options, GlobalConfig)),
+            model=MODELS[model](**given_options(options, MODELS[model])),
             augmentation=Augmentation(**given_options(options, Augmentation)),
         ),
     )
@@ -173,29 +176,6 @@ def use_threads(threads: int | None) -> None:
     import torch
 
     torch.set_num_threads(threads)
-
-
-def add_evaluate(commands: Any) -> None:
-    parser = commands.add_parser("evaluate", help="recall, ranks and rSum of a finished run on any data")
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
-    parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
-    parser.set_defaults(command=run_evaluate)
-
-
-def run_evaluate(options: argparse.Namespace) -> None:
-    from truepair.data.sources import load
-    from truepair.evaluation import evaluate
-    from truepair.files import write_json_atomically
-    from truepair.training.fit import open_run
-
-    model = open_run(options.run).model
-    figures = evaluate(model, load(options.data, options.split), folds=options.folds)
-    print(recall_table({options.split: figures}))
-    if options.json:
-        write_json_atomically(options.json, figures)
 
 
 def add_noise(commands: Any) -> None:
@@ -250,25 +230,4 @@ def summary(result: dict[str, Any]) -> str:
             f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
             f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % mismatched)"
         )
-    return "\n".join(lines)
-
-
-def recall_table(rows: dict[str, dict[str, float]]) -> str:
-    """Recall both ways, one row a split, aligned."""
-    columns = [
-        "i2t_r1",
-        "i2t_r5",
-        "i2t_r10",
-        "t2i_r1",
-        "t2i_r5",
-        "t2i_r10",
-        "rsum",
-        "i2t_median_rank",
-        "t2i_median_rank",
-    ]
-    titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
-    lines = ["  ".join([f"{'':6}", *titles])]
-    for name, figures in rows.items():
-        cells = [f"{figures[column]:{len(title)}.1f}" for column, title in zip(columns, titles, strict=True)]
-        lines.append("  ".join([f"{name:6}", *cells]))
     return "\n".join(lines)

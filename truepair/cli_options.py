@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,21 +18,51 @@ def add_options(parser: argparse.ArgumentParser, title: str, config: type[Any], 
     for option in fields(config):
         if "help" not in option.metadata:
             continue
-        name = f"--{prefix}{option.name}".replace("_", "-")
-        hint, described = hints[option.name], describe(option)
-        if hint is bool:
-            group.add_argument(name, dest=prefix + option.name, action="store_true", default=ABSENT, help=described)
-            continue
-        choices = get_args(hint) if get_origin(hint) is Literal else None
-        group.add_argument(
-            name,
-            dest=prefix + option.name,
-            type=reader(hint),
-            choices=choices,
-            metavar=None if choices else metavar(hint),
-            default=ABSENT,
-            help=described,
-        )
+        add_option(group, option, hints[option.name], prefix=prefix)
+
+
+def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", whose: str = "") -> None:
+    name = f"--{prefix}{option.name}".replace("_", "-")
+    described = whose + describe(option)
+    if hint is bool:
+        group.add_argument(name, dest=prefix + option.name, action="store_true", default=ABSENT, help=described)
+        return
+    choices = get_args(hint) if get_origin(hint) is Literal else None
+    group.add_argument(
+        name,
+        dest=prefix + option.name,
+        type=reader(hint),
+        choices=choices,
+        metavar=None if choices else metavar(hint),
+        default=ABSENT,
+        help=described,
+    )
+
+
+def add_shared_options(parser: argparse.ArgumentParser, title: str, kinds: dict[str, type[Any]]) -> None:
+    """One option per field name of several configs, under a heading; the help of each says whose it is."""
+    group = parser.add_argument_group(title)
+    known: dict[str, list[str]] = {}
+    for name, config in kinds.items():
+        for option in fields(config):
+            known.setdefault(option.name, []).append(name)
+    for field_name, names in known.items():
+        config = kinds[names[0]]
+        option = next(option for option in fields(config) if option.name == field_name)
+        whose = "" if len(names) == len(kinds) else f"{', '.join(names)}: "
+        add_option(group, option, get_type_hints(config)[field_name], whose=whose)
+
+
+def options_of_others(
+    arguments: argparse.Namespace, kinds: dict[str, type[Any]], chosen: str
+) -> Iterator[tuple[str, list[str]]]:
+    """Every given option that the chosen config does not have, with the names of those that do."""
+    own = {option.name for option in fields(kinds[chosen])}
+    for config in kinds.values():
+        for option in given_options(arguments, config):
+            if option not in own:
+                owners = [name for name, kind in kinds.items() if option in {other.name for other in fields(kind)}]
+                yield f"--{option}".replace("_", "-"), owners
 
 
 def given_options(arguments: argparse.Namespace, config: type[Any], *, prefix: str = "") -> dict[str, Any]:

@@ -22,6 +22,10 @@ class DataConfig:
     noise_index: str | None = field(
         default=None, metadata={"help": "an index file (.npy) of the field that says which image each caption gets"}
     )
+    train_pairs: int | None = field(default=None, metadata={"help": "train on the first N pairs only; default: all"})
+    score_images: int | None = field(
+        default=None, metadata={"help": "score dev and test by their first N images and the captions of these only"}
+    )
     oracle: bool = field(
         default=False,
         metadata={"help": "reference: train on the truly matched pairs only, which needs the truth (noise or index)"},
@@ -30,6 +34,12 @@ class DataConfig:
         default=None,
         metadata={"help": "a *_vocab.json of the field to read captions with; default: made from the captions"},
     )
+
+    def __post_init__(self) -> None:
+        for name in ("train_pairs", "score_images"):
+            value = getattr(self, name)
+            if value is not None and value < 2:
+                raise InputError(f"{name} is {value}; expected at least 2")
 
     def resolved(self) -> DataConfig:
         """The same with absolute paths, so that a run can be repeated from anywhere."""

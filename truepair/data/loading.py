@@ -26,6 +26,7 @@ class EpochBatches(Dataset[PairBatch]):
         pairs: the training pairs.
         captions: the word ids of every text.
         batch_size: at most this many pairs a batch.
+        order: names the purpose of the order, so that two passes over one epoch's pairs differ.
         position: (seed, stage, epoch): names the order and the augmentation.
     """
 
@@ -38,14 +39,15 @@ class EpochBatches(Dataset[PairBatch]):
         *,
         batch_size: int,
         position: tuple[int, int, int],
+        order: str = "shuffle",
     ) -> None:
         self.pairs = pairs
         self.captions = captions
         self.vocabulary = vocabulary
         self.augmentation = augmentation
         self.position = position
-        order = generator(position[0], "shuffle", *position[1:]).permutation(len(pairs))
-        self.batches = np.array_split(order, batch_count(len(pairs), batch_size))
+        permutation = generator(position[0], order, *position[1:]).permutation(len(pairs))
+        self.batches = np.array_split(permutation, batch_count(len(pairs), batch_size))
 
     def __len__(self) -> int:
         return len(self.batches)

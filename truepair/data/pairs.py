@@ -36,6 +36,11 @@ class Images:
     def feature_width(self) -> int:
         return int(self.features.shape[-1])
 
+    @property
+    def regions(self) -> int:
+        """Regions an image has at most; one vector an image counts as one region."""
+        return int(self.features.shape[1]) if self.features.ndim == 3 else 1
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -135,6 +140,26 @@ class Pairs:
             text_index=self.text_index[pair_ids],
             labels=None if self.labels is None else self.labels[pair_ids],
             true_image=None if self.true_image is None else self.true_image[pair_ids],
+        )
+
+    def first_images(self, count: int) -> Pairs:
+        """The first `count` images with the pairs and texts that belong to them, renumbered."""
+        count = min(count, len(self.images))
+        inside = np.flatnonzero(self.image_index < count)
+        if self.true_image is not None:
+            inside = inside[self.true_image[inside] < count]
+        texts, text_index = np.unique(self.text_index[inside], return_inverse=True)
+        images, captions = self.images, self.texts
+        pictures = None if images.pictures is None else images.pictures[:count]
+        return replace(
+            self.take(inside),
+            images=replace(images, features=images.features[:count], ids=images.ids[:count], pictures=pictures),
+            texts=replace(
+                captions,
+                captions=tuple(captions.captions[row] for row in texts),
+                ids=tuple(captions.ids[row] for row in texts),
+            ),
+            text_index=text_index.astype(np.int64),
         )
 
     def matched_only(self) -> Pairs:

@@ -100,6 +100,8 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
     names = splits_of(config.source)
     train = load(config.source, "train")
+    if config.train_pairs is not None:
+        train = train.take(np.arange(min(config.train_pairs, len(train))))
     if config.noise_index:
         train = apply_noise_index(train, Path(config.noise_index))
     elif config.noise:  # without it nobody knows which pairs match: no truth is made up
@@ -109,4 +111,6 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         train = train.matched_only()
     dev = next((load(config.source, split) for split in ("dev", "val") if split in names), None)
     test = next((load(config.source, split) for split in ("test", "testall") if split in names), None)
+    if config.score_images is not None:
+        dev, test = (pairs and pairs.first_images(config.score_images) for pairs in (dev, test))
     return Splits(train, dev, test)

@@ -6,17 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from truepair.errors import InputError
-from truepair.methods.configs import CRCLConfig, InfoNCEConfig, TripletConfig
+from truepair.methods.configs import CRCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method
 
-CONFIGS: dict[str, type[Any]] = {"triplet": TripletConfig, "infonce": InfoNCEConfig, "crcl": CRCLConfig}
+CONFIGS: dict[str, type[Any]] = {
+    "triplet": TripletConfig,
+    "infonce": InfoNCEConfig,
+    "crcl": CRCLConfig,
+    "gsc": GSCConfig,
+    "ugncl": UGNCLConfig,
+}
 
 _HOME = {
     "triplet": ("truepair.methods.triplet", "Triplet"),
     "infonce": ("truepair.methods.infonce", "InfoNCE"),
     "crcl": ("truepair.methods.crcl", "CRCL"),
+    "gsc": ("truepair.methods.gsc", "GSC"),
+    "ugncl": ("truepair.methods.ugncl", "UGNCL"),
 }
 
 

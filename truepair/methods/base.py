@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
+from truepair.correspondence.division import Part
 from truepair.data.batch import PairBatch
-from truepair.models.similarity import SimilarityEngine
+from truepair.models.similarity import ScoringEngine, SimilarityEngine
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,20 @@ class Stage:
 
 @dataclass(frozen=True)
 class EpochPosition:
-    """Where training stands: `epoch` counts from 1 within the stage, `stage` from 0."""
+    """Where training stands: `epoch` counts from 1 within the stage, `stage` from 0.
+
+    Attributes:
+        step: the batch of the epoch, from 0.
+        steps: batches of an epoch.
+        batch_size: pairs of the largest batch.
+    """
 
     stage: int
     epoch: int
     stages: tuple[Stage, ...]
+    step: int = 0
+    steps: int = 1
+    batch_size: int = 2
 
     @property
     def in_last_stage(self) -> bool:
@@ -57,6 +68,26 @@ class Forward:
         self.batch = batch
 
     @cached_property
+    def networks(self) -> list[NetworkForward]:
+        """The views of each network; one but for methods that train several (`Method.networks`)."""
+        return [NetworkForward(network, self.batch) for network in self.engine.networks()]
+
+    @cached_property
+    def similarity(self) -> Tensor:
+        """S, (B, B) float32: row = image, column = text, given pairs on the diagonal; the mean of the networks."""
+        if len(self.networks) == 1:
+            return self.networks[0].similarity
+        return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
+
+
+class NetworkForward:
+    """The views of one batch through one network."""
+
+    def __init__(self, engine: ScoringEngine[Any], batch: PairBatch) -> None:
+        self.engine = engine
+        self.batch = batch
+
+    @cached_property
     def images(self) -> Any:
         """Encodings of the B images."""
         return self.engine.encode_images(self.batch.images)
@@ -67,9 +98,30 @@ class Forward:
         return self.engine.encode_texts(self.batch.texts)
 
     @cached_property
+    def view_scores(self) -> list[Tensor]:
+        """Raw scores r of every view of the images, each (B, B) float32; one view but for methods with `views` > 1."""
+        return [scores.float() for scores in self.engine.view_scores(self.images, self.texts)]
+
+    @cached_property
     def similarity(self) -> Tensor:
-        """S, (B, B) float32: row = image, column = text, given pairs on the diagonal."""
-        return self.engine.similarity(self.images, self.texts).float()
+        """S, (B, B) float32: row = image, column = text, given pairs on the diagonal; the mean of the views."""
+        views = [self.engine.as_similarity(scores) for scores in self.view_scores]
+        return views[0] if len(views) == 1 else torch.stack(views).mean(dim=0)
+
+    @cached_property
+    def view_rankings(self) -> list[Tensor]:
+        """What ranking losses see of every view, each (B, B) in [−1, 1]: the cosine, or tanh(r) of a logit."""
+        return [self.engine.as_ranking(scores) for scores in self.view_scores]
+
+    @cached_property
+    def image_similarity(self) -> Tensor:
+        """⟨I_i, I_j⟩, (B, B) float32: the images of the batch among themselves."""
+        return self.engine.as_similarity(self.engine.image_scores(self.images).float())
+
+    @cached_property
+    def text_similarity(self) -> Tensor:
+        """⟨T_i, T_j⟩, (B, B) float32: the texts of the batch among themselves."""
+        return self.engine.as_similarity(self.engine.text_scores(self.texts).float())
 
 
 @dataclass(frozen=True)
@@ -85,11 +137,17 @@ class Method(ABC):
 
     Every method keeps the field `seen_probability` p̂: how probable the model found the pair when it last trained on
     it. It is what a method without labels of its own believes about a pair.
+
+    Attributes:
+        networks: networks trained side by side, each with parameters of its own.
+        views: views of the images a network makes, by as many projections of the regions.
     """
 
     name: ClassVar[str]
     config: Any  # the method's own frozen dataclass
     probability_temperature: ClassVar[float] = 0.05
+    networks: int = 1
+    views: int = 1
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """The stretches of training; the result of the last one, of `epochs` epochs, is the model."""
@@ -99,21 +157,38 @@ class Method(ABC):
         """Register the per-pair fields the method keeps."""
         memory.register("seen_probability", 1.0)
 
+    def surveys(self, position: EpochPosition) -> bool:
+        """Whether the method wants to see all pairs, unaltered and without learning, before this epoch."""
+        return False
+
+    def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        """One batch of such a pass: shuffled, in evaluation mode, without gradients."""
+        raise NotImplementedError
+
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """Before the first batch of an epoch; returns named scalars to log."""
+        """Before the first batch of an epoch, after a survey; returns named scalars to log."""
         return {}
 
     @abstractmethod
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """Loss of one batch, and what is remembered from it."""
 
+    def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """After the last batch of an epoch; returns named scalars to log."""
+        return {}
+
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         """How much each pair is believed to match, (N,) in [0, 1]."""
         return memory.read("seen_probability")
 
+    def division(self, memory: CorrespondenceMemory) -> Tensor:
+        """The method's division of the pairs, (N,) int64 of `Part`; by default the belief cut at 0.5."""
+        return torch.where(self.belief(memory) >= 0.5, int(Part.CLEAN), int(Part.NOISY))
+
     def taken_as_matched(self, memory: CorrespondenceMemory) -> Tensor:
-        """The method's division of the pairs, (N,) bool."""
-        return self.belief(memory) >= 0.5
+        """The pairs on the trusted side, (N,) bool: the clean ones, and the hard ones believed to match."""
+        division = self.division(memory)
+        return (division == Part.CLEAN) | ((division == Part.HARD) & (self.belief(memory) >= 0.5))
 
     def remember_probability(self, forward: Forward, memory: CorrespondenceMemory) -> None:
         """Keep p̂ of the batch (see the class)."""

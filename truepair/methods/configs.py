@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from truepair.errors import InputError
 
@@ -64,3 +65,110 @@ class CRCLConfig:
                 f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen "
                 "labels, or it refines nothing"
             )
+
+
+@dataclass(frozen=True)
+class GSCConfig:
+    """Options of GSC; the defaults are the paper's (section 4.2)."""
+
+    cross_modal_temperature: float = field(default=0.07, metadata={"help": "temperature τ1 across modalities (eq. 3)"})
+    intra_modal_temperature: float = field(default=1.0, metadata={"help": "temperature τ2 within modalities (eq. 7)"})
+    intra_modal_weight: float = field(default=0.01, metadata={"help": "weight γ of the intra-modal loss (eq. 9)"})
+    cross_modal_momentum: float = field(
+        default=0.7, metadata={"help": "weight β1 of an epoch's new cross-modal indicator (eq. 10)"}
+    )
+    intra_modal_momentum: float = field(
+        default=0.7, metadata={"help": "weight β2 of an epoch's new intra-modal indicator (eq. 10)"}
+    )
+    co_train: bool = field(
+        default=False, metadata={"help": "two networks, each on the labels of the other; retrieval by their mean"}
+    )
+
+    def __post_init__(self) -> None:
+        if not (self.cross_modal_temperature > 0 and self.intra_modal_temperature > 0):
+            raise InputError("the temperatures of GSC must be above 0")
+        if self.intra_modal_weight < 0:
+            raise InputError(f"intra-modal weight is {self.intra_modal_weight}; expected 0 or more")
+        if not (0 <= self.cross_modal_momentum <= 1 and 0 <= self.intra_modal_momentum <= 1):
+            raise InputError("the momenta of GSC must lie in [0, 1]")
+
+
+@dataclass(frozen=True)
+class UGNCLConfig:
+    """Options of UGNCL. The defaults are the paper's, but for the mends that docs/results.md accounts for.
+
+    The letter of the paper: evidence exp_tanh or exp_softplus at temperature 0.1, divergence sum, tolerance 1, soft
+    label belief, hard weight one.
+    """
+
+    evidence: Literal["background", "exp_tanh", "exp_softplus"] = field(
+        default="background",
+        metadata={
+            "help": "from similarity to evidence: exp(s/τ) in units of the batch's wrong cells; exp(tanh(r)/τ); or the "
+            "printed exp(softplus(r)/τ) (eq. 3), whose uncertainty never exceeds 1/3"
+        },
+    )
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the evidence (eq. 3; the paper: 0.1)"})
+    background: float = field(default=0.25, metadata={"help": "evidence η of an average wrong cell"})
+    threshold: float = field(default=0.5, metadata={"help": "pairs of uncertainty below p are determined (eq. 8)"})
+    uncertainty: Literal["value", "rank"] = field(
+        default="value", metadata={"help": "what is compared with p: u, or its rank in the training set"}
+    )
+    tolerance: float = field(
+        default=0.1,
+        metadata={"help": "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)"},
+    )
+    soft_label: Literal["odds", "share", "belief"] = field(
+        default="odds",
+        metadata={"help": "label of a hard pair: its odds against the tolerance, share of the evidence, or belief b"},
+    )
+    label_threshold: float = field(default=0.5, metadata={"help": "hard pairs of a label above ε are hard-clean"})
+    hard_weight: Literal["label", "one"] = field(
+        default="label", metadata={"help": "weight of a hard pair's ranking term: its label, or 1 as in eq. 16"}
+    )
+    margin: float = field(default=0.2, metadata={"help": "margin γ of a clean pair (eq. 16)"})
+    curve: float = field(default=10.0, metadata={"help": "curve m of the soft margin (eq. 2)"})
+    sharpness: float = field(default=10.0, metadata={"help": "sharpness Δ of the trusted margin (eq. 17)"})
+    kl_weight: float = field(default=0.1, metadata={"help": "weight ξ1 of the divergence in the evidential loss"})
+    divergence: Literal["mean", "sum"] = field(
+        default="mean", metadata={"help": "the divergence over the classes of a batch: their mean, or sum (eq. 13)"}
+    )
+    ranking_weight: float = field(default=0.8, metadata={"help": "weight ξ2 of the trusted robust loss"})
+    warm_up_epochs: int = field(default=5, metadata={"help": "epochs before the first division (the paper: 5)"})
+    hardness: Literal["per_step", "printed"] = field(
+        default="per_step",
+        metadata={"help": "negatives λ fall from B − 1 to θ by the end of the warm-up, or as printed by δ an epoch"},
+    )
+    least_negatives: int = field(default=5, metadata={"help": "least negatives θ of a pair"})
+    least_clean: float = field(
+        default=0.1, metadata={"help": "a division with a smaller share of clean pairs is not acted on"}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "label_threshold", "least_clean"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
+        for name in ("temperature", "sharpness", "background", "tolerance", "margin"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")
+        for name in ("kl_weight", "ranking_weight", "warm_up_epochs"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}; expected 0 or more")
+        if self.tolerance > 1:
+            raise InputError(f"tolerance is {self.tolerance}; expected at most 1")
+        if not self.curve > 1 or self.least_negatives < 1:
+            raise InputError(f"curve {self.curve} must be above 1, least negatives {self.least_negatives} at least 1")
+        check_choices(self)
+
+
+def check_choices(config: Any) -> None:
+    """Refuse values that are not among a field's literals.
+
+    Raises:
+        InputError: there is one.
+    """
+    hints = get_type_hints(type(config))
+    for option in fields(config):
+        known = get_args(hints[option.name]) if get_origin(hints[option.name]) is Literal else None
+        if known and getattr(config, option.name) not in known:
+            raise InputError(f"{option.name} is {getattr(config, option.name)!r}; expected one of {', '.join(known)}")

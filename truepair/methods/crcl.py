@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
+from truepair.correspondence.division import Part
 from truepair.errors import InputError
 from truepair.losses import active_complementary
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
@@ -71,9 +72,9 @@ class CRCL(Method):
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         return memory.read("label")
 
-    def taken_as_matched(self, memory: CorrespondenceMemory) -> Tensor:
-        """ŷ > 0: the pairs the loss still learns from as pairs."""
-        return memory.read("label").ge(self.config.threshold)
+    def division(self, memory: CorrespondenceMemory) -> Tensor:
+        """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
+        return torch.where(memory.read("label") >= self.config.threshold, int(Part.CLEAN), int(Part.NOISY))
 
 
 SHORTEST_OF_THREE = 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from truepair.errors import InputError
 
@@ -14,8 +14,8 @@ Pooling = Literal["gpo", "mean", "max"]
 class GlobalConfig:
     """Sizes of the global engine."""
 
-    width: int = field(default=256, metadata={"help": "embedding width D (1024 in VSE∞)"})
-    word_width: int = field(default=300, metadata={"help": "width of the word embedding (VSE∞)"})
+    width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
+    word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
     pooling: Pooling = field(
         default="max",
         metadata={
@@ -24,7 +24,52 @@ class GlobalConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.width < 2 or self.word_width < 1:
-            raise InputError(f"width is {self.width} and word width {self.word_width}; expected at least 2 and 1")
+        check_widths(self.width, self.word_width)
         if self.pooling not in get_args(Pooling):
             raise InputError(f"pooling is {self.pooling!r}; expected one of {', '.join(get_args(Pooling))}")
+
+
+@dataclass(frozen=True)
+class SAFConfig:
+    """Sizes of the SAF engine (region–word attention, attention filtration) of SGRAF."""
+
+    width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
+    word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
+    similarity_width: int = field(default=128, metadata={"help": "width of a similarity vector (256 in SGRAF)"})
+    dropout: float = field(
+        default=0.4, metadata={"help": "dropout of word embeddings and of the global vectors' attention (SGRAF)"}
+    )
+
+    def __post_init__(self) -> None:
+        check_widths(self.width, self.word_width)
+        if self.similarity_width < 1:
+            raise InputError(f"similarity width is {self.similarity_width}; expected at least 1")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}; expected a value in [0, 1)")
+
+
+@dataclass(frozen=True)
+class SGRConfig(SAFConfig):
+    """Sizes of the SGR engine (region–word attention, similarity graph reasoning) of SGRAF."""
+
+    reasoning_steps: int = field(default=3, metadata={"help": "steps of graph reasoning (SGRAF: 3)"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reasoning_steps < 1:
+            raise InputError(f"reasoning steps is {self.reasoning_steps}; expected at least 1")
+
+
+ModelConfig = GlobalConfig | SGRConfig | SAFConfig
+
+MODELS: dict[str, type[Any]] = {"global": GlobalConfig, "sgr": SGRConfig, "saf": SAFConfig}
+
+
+def model_name(config: ModelConfig) -> str:
+    """The name of an engine on the command line and in a run's configuration."""
+    return next(name for name, kind in MODELS.items() if type(config) is kind)
+
+
+def check_widths(width: int, word_width: int) -> None:
+    if width < 2 or word_width < 1:
+        raise InputError(f"width is {width} and word width {word_width}; expected at least 2 and 1")

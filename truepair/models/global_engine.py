@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.models.config import GlobalConfig
 from truepair.models.encoders import RegionEncoder, WordEncoder
 from truepair.models.pooling import POOLINGS
-from truepair.models.similarity import SimilarityEngine
+from truepair.models.similarity import SingleViewEngine
 
 
-class GlobalEngine(SimilarityEngine[Tensor]):
+class GlobalEngine(SingleViewEngine[Tensor]):
     """Encodings are L2-normalised vectors (n, D); similarity is their cosine, in [−1, 1].
 
     Args:
@@ -24,26 +24,36 @@ class GlobalEngine(SimilarityEngine[Tensor]):
 
     def __init__(self, feature_width: int, vocabulary_size: int, config: GlobalConfig) -> None:
         super().__init__()
-        self.regions = RegionEncoder(feature_width, config.width)
+        self.region_sizes = (feature_width, config.width)
+        self.regions = self.new_region_encoder()
         self.pool_regions = POOLINGS[config.pooling]()
         self.words = WordEncoder(vocabulary_size, config.width, config.word_width)
         self.pool_words = POOLINGS[config.pooling]()
 
-    def encode_images(self, images: ImageBatch) -> Tensor:
-        return unit_vectors(self.pool_regions(self.regions(images), images.lengths))
+    def new_region_encoder(self) -> nn.Module:
+        return RegionEncoder(*self.region_sizes)
+
+    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Tensor:
+        return unit_vectors(self.pool_regions(regions(images), images.lengths))
 
     def encode_texts(self, texts: TextBatch) -> Tensor:
         return unit_vectors(self.pool_words(self.words(texts), texts.lengths))
 
-    def similarity(self, images: Tensor, texts: Tensor) -> Tensor:
+    def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         # Never in bf16: its steps of 1/256 near 1, divided by a temperature of 0.05, would blur the probabilities.
         with torch.autocast(images.device.type, enabled=False):
             return images @ texts.T
 
+    def image_scores(self, images: Tensor) -> Tensor:
+        return self.scores(images, images)
+
+    def text_scores(self, texts: Tensor) -> Tensor:
+        return self.scores(texts, texts)
+
     def concatenate(self, parts: list[Tensor]) -> Tensor:
         return torch.cat(parts)
 
-    def select(self, encoded: Tensor, rows: slice) -> Tensor:
+    def select(self, encoded: Tensor, rows: slice | Tensor) -> Tensor:
         return encoded[rows]
 
     def cell_bytes(self, images: Tensor, texts: Tensor) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from truepair.data.pairs import IntArray, Pairs
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically
-from truepair.models.config import GlobalConfig
+from truepair.models.config import MODELS, GlobalConfig, ModelConfig, model_name
 from truepair.models.global_engine import GlobalEngine
-from truepair.models.similarity import SimilarityEngine, similarity_blocks
+from truepair.models.similarity import ScoringEngine, SimilarityEngine, SingleViewEngine, similarity_blocks
 from truepair.seeding import torch_seeded
 
 ENCODING_BATCH = 256
@@ -32,13 +32,13 @@ class RetrievalModel:
     Args:
         engine: the similarity engine.
         vocabulary: word → id, as the engine was trained with.
-        feature_width: width of the region features the engine takes.
+        sizes: what the engine was built for.
     """
 
-    def __init__(self, engine: SimilarityEngine[Any], vocabulary: Vocabulary, feature_width: int) -> None:
+    def __init__(self, engine: SimilarityEngine[Any], vocabulary: Vocabulary, sizes: EngineSizes) -> None:
         self.engine = engine
         self.vocabulary = vocabulary
-        self.feature_width = feature_width
+        self.sizes = sizes
 
     @property
     def device(self) -> torch.device:
@@ -52,9 +52,10 @@ class RetrievalModel:
         Raises:
             InputError: the features have another width than the engine takes.
         """
-        if pairs.images.feature_width != self.feature_width:
+        if pairs.images.feature_width != self.sizes.feature_width:
             raise InputError(
-                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes {self.feature_width}; "
+                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
+                f"{self.sizes.feature_width}; "
                 "evaluate it on features made the same way as its training data"
             )
         with evaluating(self.engine):
@@ -103,18 +104,62 @@ def evaluating(engine: torch.nn.Module) -> Iterator[None]:
         engine.train(mode)
 
 
-def build_engine(feature_width: int, vocabulary_size: int, config: GlobalConfig) -> SimilarityEngine[Any]:
+@dataclass(frozen=True)
+class EngineSizes:
+    """What data and method ask of an engine.
+
+    Attributes:
+        feature_width: F of the region features.
+        regions: R, the most regions an image has.
+        vocabulary_size: number of word ids.
+        views: projections of the regions, each a view of the image (UGNCL).
+        networks: networks with parameters of their own (dual networks).
+    """
+
+    feature_width: int
+    regions: int
+    vocabulary_size: int
+    views: int = 1
+    networks: int = 1
+
+
+def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
     """A newly initialised engine of the given configuration."""
-    return GlobalEngine(feature_width, vocabulary_size, config)
+    networks = [build_network(config, sizes) for _ in range(sizes.networks)]
+    if len(networks) == 1:
+        return networks[0]
+    from truepair.models.ensemble import EnsembleEngine
+
+    return EnsembleEngine(networks)
 
 
-def save_model(path: Path, model: RetrievalModel, config: GlobalConfig) -> None:
+def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]:
+    """One network, with one view of the images or several."""
+    base: SingleViewEngine[Any]
+    if isinstance(config, GlobalConfig):
+        base = GlobalEngine(sizes.feature_width, sizes.vocabulary_size, config)
+    else:
+        from truepair.models.local_engine import LocalEngine
+
+        base = LocalEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, config)
+    if sizes.views == 1:
+        return base
+    from truepair.models.views import MultiViewEngine
+
+    return MultiViewEngine(base, sizes.views)
+
+
+def save_model(path: Path, model: RetrievalModel, config: ModelConfig) -> None:
     """Write weights and sizes to one `.safetensors` file, atomically (the vocabulary stands beside it)."""
     from safetensors.torch import save
 
-    sizes = {"feature_width": model.feature_width, "words": model.vocabulary.digest, **asdict(config)}
+    described = {
+        "words": model.vocabulary.digest,
+        "sizes": asdict(model.sizes),
+        "model": {"name": model_name(config), **asdict(config)},
+    }
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.engine.state_dict().items()}
-    write_bytes_atomically(path, save(tensors, metadata={"truepair": json.dumps(sizes)}))
+    write_bytes_atomically(path, save(tensors, metadata={"truepair": json.dumps(described)}))
 
 
 def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
@@ -129,9 +174,12 @@ def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        sizes = json.loads(metadata["truepair"])
-        feature_width, words = sizes.pop("feature_width"), sizes.pop("words")
-        config = GlobalConfig(**sizes)
+        described = json.loads(metadata["truepair"])
+        if "sizes" not in described:
+            described = _as_written_by_first_version(described, len(vocabulary))
+        sizes = EngineSizes(**described["sizes"])
+        config = MODELS[described["model"].pop("name")](**described["model"])
+        words = described["words"]
     except FileNotFoundError as error:
         raise InputError(f"{path}: not found; is the run finished?") from error
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
@@ -139,10 +187,17 @@ def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
     if words != vocabulary.digest:
         raise InputError(f"{path}: made for another vocabulary than the one given; use the vocabulary.json of its run")
     with torch_seeded(0, "load"):  # the values drawn here are replaced at once; the caller's generator stays as it is
-        engine = build_engine(feature_width, len(vocabulary), config)
+        engine = build_engine(config, sizes)
     try:
         engine.load_state_dict(tensors)
     except RuntimeError as error:
         raise InputError(f"{path}: its tensors do not fit its sizes ({error}); restore it from a copy") from error
     engine.eval()
-    return RetrievalModel(engine, vocabulary, feature_width)
+    return RetrievalModel(engine, vocabulary, sizes)
+
+
+def _as_written_by_first_version(described: dict[str, Any], words: int) -> dict[str, Any]:
+    """Models of before there were several engines: global, sizes at the top level."""
+    model = {name: described[name] for name in ("width", "word_width", "pooling")}
+    sizes = {"feature_width": described["feature_width"], "regions": 1, "vocabulary_size": words}
+    return {"words": described["words"], "sizes": sizes, "model": {"name": "global", **model}}

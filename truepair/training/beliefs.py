@@ -6,21 +6,19 @@ import io
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.division import Part
 from truepair.data.pairs import Pairs
 from truepair.files import write_bytes_atomically
+from truepair.methods.base import Method
 
 
-def write_beliefs(
-    path: Path, pairs: Pairs, belief: Tensor, taken_as_matched: Tensor, memory: CorrespondenceMemory
-) -> None:
+def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: CorrespondenceMemory) -> None:
     """Write one row a pair, in the order of the pair table.
 
     Columns: pair_id, image_index, text_index, image_id, text_id, caption; belief in [0, 1] that the pair matches;
-    taken_as_matched, the method's division; memory_*, the method's per-pair fields; mismatched, where the truth is
-    known.
+    division (clean, hard or noisy), the method's own, and taken_as_matched, the side of it that training trusts;
+    memory_*, the method's per-pair fields; mismatched, where the truth is known.
     """
     import pyarrow
     from pyarrow import parquet
@@ -32,8 +30,9 @@ def write_beliefs(
         "image_id": [pairs.images.ids[row] for row in pairs.image_index],
         "text_id": [pairs.texts.ids[row] for row in pairs.text_index],
         "caption": [pairs.texts.captions[row] for row in pairs.text_index],
-        "belief": belief.numpy(),
-        "taken_as_matched": taken_as_matched.numpy(),
+        "belief": method.belief(memory).numpy(),
+        "division": pyarrow.array([Part(part).name.lower() for part in method.division(memory).tolist()]),
+        "taken_as_matched": method.taken_as_matched(memory).numpy(),
         **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items()},
     }
     if pairs.mismatched is not None:

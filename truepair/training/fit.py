@@ -14,11 +14,11 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError, RunFolderError
-from truepair.evaluation import detection, evaluate
+from truepair.evaluation import detection, division_record, evaluate
 from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
-from truepair.models.retrieval_model import RetrievalModel, build_engine, load_model, save_model
+from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, load_model, save_model
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
@@ -159,6 +159,9 @@ class Assembly:
         self.device, self.progress = device, progress
         assert setup.vocabulary is not None
         self.vocabulary = setup.vocabulary
+        self.sizes = EngineSizes(
+            pairs.images.feature_width, pairs.images.regions, len(self.vocabulary), method.views, method.networks
+        )
         memory = CorrespondenceMemory(len(pairs))
         method.prepare(memory)
         self.state = TrainingState(*self.fresh(0), memory, Cursor())
@@ -166,7 +169,7 @@ class Assembly:
     def fresh(self, stage: int) -> tuple[Any, torch.optim.Optimizer]:
         """Newly initialised engine and optimizer of a stage."""
         with torch_seeded(self.setup.training.seed, "initialise", stage):
-            engine = build_engine(self.pairs.images.feature_width, len(self.vocabulary), self.setup.model)
+            engine = build_engine(self.setup.model, self.sizes)
         engine.to(self.device)
         rate = self.setup.training.rate_for(self.setup.model.width)
         return engine, build_optimizer(self.setup.training, list(engine.parameters()), rate)
@@ -205,8 +208,7 @@ class Assembly:
         """Score the best model and write `pairs.parquet` and, last, `result.json`."""
         best = load_model(self.folder.model, self.vocabulary)
         best.engine.to(self.device)
-        belief, taken = self.method.belief(self.state.memory), self.method.taken_as_matched(self.state.memory)
-        write_beliefs(self.folder.pairs, self.pairs, belief, taken, self.state.memory)
+        write_beliefs(self.folder.pairs, self.pairs, self.method, self.state.memory)
         result = {
             "method": self.method.name,
             "pairs": len(self.pairs),
@@ -214,23 +216,27 @@ class Assembly:
             "best_epoch": self.state.cursor.best_epoch,
             "dev": evaluate(best, self.dev) if self.dev is not None else None,
             "test": evaluate(best, self.test) if self.test is not None else None,
-            "detection": self.score_memory(),
+            **self.score_memory(),
         }
         write_json_atomically(self.folder.result, result)
 
     def current_model(self) -> RetrievalModel:
-        return RetrievalModel(self.state.engine, self.vocabulary, self.pairs.images.feature_width)
+        return RetrievalModel(self.state.engine, self.vocabulary, self.sizes)
 
     def score_dev(self) -> dict[str, float]:
         assert self.dev is not None
         return evaluate(self.current_model(), self.dev)
 
-    def score_memory(self) -> dict[str, Any] | None:
-        """The method's beliefs against the truth, where that is known."""
-        if self.pairs.mismatched is None:
-            return None
-        belief, taken = self.method.belief(self.state.memory), self.method.taken_as_matched(self.state.memory)
-        return detection(belief.numpy(), self.pairs.mismatched, taken_as_matched=taken.numpy())
+    def score_memory(self) -> dict[str, Any]:
+        """The method's division of the pairs, and its beliefs against the truth where that is known."""
+        method, memory, mismatched = self.method, self.state.memory, self.pairs.mismatched
+        division = method.division(memory).numpy()
+        found = None
+        if mismatched is not None:
+            taken = method.taken_as_matched(memory).numpy()
+            found = detection(method.belief(memory).numpy(), mismatched, taken_as_matched=taken)
+        record = division_record(division, mismatched, belief=method.belief(memory).numpy())
+        return {"division": record, "detection": found}
 
     def keep_best(self) -> None:
         save_model(self.folder.model, self.current_model(), self.setup.model)

@@ -11,7 +11,7 @@ from truepair.data.sources import load_splits
 from truepair.data.text import Vocabulary
 from truepair.errors import RunFolderError
 from truepair.methods import build_method
-from truepair.models.config import GlobalConfig
+from truepair.models.config import MODELS
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder
@@ -58,6 +58,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
     if config.get("data") is None:
         raise RunFolderError(f"{folder} was started from Python; continue it there with truepair.fit(…, resume=True)")
     try:
+        model = dict(config["model"])
         options = {name: _tuples(value) for name, value in config["method"]["options"].items()}
         job = Job(
             data=DataConfig(**config["data"]),
@@ -65,7 +66,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
             method_options=options,
             setup=Setup(
                 training=TrainingConfig(**config["training"]),
-                model=GlobalConfig(**{name: value for name, value in config["model"].items() if name != "name"}),
+                model=MODELS[model.pop("name")](**model),
                 augmentation=Augmentation(**config["augmentation"]),
             ),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError, TrainingError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
+from truepair.models.retrieval_model import evaluating
 from truepair.seeding import torch_seeded
 from truepair.training.config import TrainingConfig
 from truepair.training.interruption import Interruption
@@ -43,12 +44,12 @@ class Observers:
     Attributes:
         score_dev: named dev scores of the network; `rsum` selects the best. None where there are no dev pairs: then
             the last epoch is kept.
-        score_memory: named scores of the method's beliefs (against the truth, where it is known).
+        score_memory: named records of the method's beliefs: its division, and its detection where the truth is known.
         keep_best: called when the network is the best so far (of the last stage).
     """
 
     score_dev: Callable[[], Scores] | None
-    score_memory: Callable[[], Scores | None]
+    score_memory: Callable[[], Scores]
     keep_best: Callable[[], None]
 
 
@@ -78,11 +79,16 @@ class Training:
         keep_lines(self.folder.timings, state.cursor.epochs_logged)
         with Interruption() as interruption, self._bar(state.cursor, stages) as bar:
             while not state.cursor.finished:
-                position = EpochPosition(state.cursor.stage, state.cursor.epoch, stages)
+                position = self._position(state.cursor, stages)
                 self._train_epoch(state, position, interruption, bar)
                 self._finish_epoch(state, position, bar)
             if interruption.requested:  # while the last epoch was scored; its checkpoint is written
                 raise KeyboardInterrupt
+
+    def _position(self, cursor: Cursor, stages: tuple[Stage, ...]) -> EpochPosition:
+        pairs, size = len(self.data.pairs), self.config.batch_size
+        steps = batch_count(pairs, size)
+        return EpochPosition(cursor.stage, cursor.epoch, stages, cursor.step, steps, -(-pairs // steps))
 
     def _bar(self, cursor: Cursor, stages: tuple[Stage, ...]) -> tqdm[Any]:
         """Progress over the batches of all stages, on a terminal only."""
@@ -100,24 +106,20 @@ class Training:
         """The remaining batches of the epoch at the cursor."""
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
-        batches = EpochBatches(
-            self.data.pairs,
-            self.data.captions,
-            self.data.vocabulary,
-            self.data.augmentation,
-            batch_size=config.batch_size,
-            position=place,
-        )
+        batches = self._batches("shuffle", self.data.augmentation, place)
         bar.set_description_str(progress_title(position, cursor.last_score), refresh=False)
         set_learning_rate(state.optimizer, self.learning_rate, position.stages[position.stage], position.epoch)
         if cursor.step == 0:
+            if self.method.surveys(position):
+                self._survey(state, position, interruption)
             cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
         started = saved = time.monotonic()
         seen_before = cursor.pairs_seen
         state.engine.train()
         for batch in batches.loader(first=cursor.step, workers=config.workers):
             with torch_seeded(*place[:1], "step", *place[1:], cursor.step, device=self.device):
-                loss, scalars = self._train_batch(state, position, batch.to(self.device))
+                here = replace(position, step=cursor.step)
+                loss, scalars = self._train_batch(state, here, batch.to(self.device))
             cursor.loss_sum += loss * len(batch)
             cursor.pairs_seen += len(batch)
             for name, value in scalars.items():
@@ -138,10 +140,37 @@ class Training:
             {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
         )
 
+    def _batches(self, order: str, augmentation: Augmentation, place: tuple[int, int, int]) -> EpochBatches:
+        return EpochBatches(
+            self.data.pairs,
+            self.data.captions,
+            self.data.vocabulary,
+            augmentation,
+            batch_size=self.config.batch_size,
+            order=order,
+            position=place,
+        )
+
+    @torch.no_grad()
+    def _survey(self, state: TrainingState, position: EpochPosition, interruption: Interruption) -> None:
+        """Show the method all pairs as they are. Cut off, it starts again: the checkpoint is that before the epoch."""
+        place = (self.config.seed, position.stage, position.epoch)
+        batches = self._batches("survey", Augmentation(word_share=0.0, region_share=0.0), place)
+        with evaluating(state.engine):
+            for batch in batches.loader(first=0, workers=self.config.workers):
+                with self._precision():
+                    self.method.survey(Forward(state.engine, batch.to(self.device)), position, state.memory)
+                if interruption.requested:
+                    state.save(self.folder.checkpoint)
+                    raise KeyboardInterrupt
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
+
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
         """One optimizer step; returns the mean loss and the method's scalars."""
         try:
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            with self._precision():
                 result = self.method.batch_loss(Forward(state.engine, batch), position, state.memory)
         except InputError as error:  # a loss refuses similarities that are not finite
             raise self._diverged(state, position, str(error)) from error
@@ -151,9 +180,10 @@ class Training:
             raise self._diverged(state, position, f"the loss is {value}")
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(state.engine.parameters(), self.config.clip or math.inf)
-        if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
-            raise self._diverged(state, position, f"the gradient norm is {float(norm)}")
+        for network in state.engine.networks():
+            norm = torch.nn.utils.clip_grad_norm_(network.parameters(), self.config.clip or math.inf)
+            if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
+                raise self._diverged(state, position, f"the gradient norm is {float(norm)}")
         state.optimizer.step()
         return value, result.scalars
 
@@ -167,6 +197,7 @@ class Training:
     def _finish_epoch(self, state: TrainingState, position: EpochPosition, bar: tqdm[Any]) -> None:
         """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""
         cursor, observers = state.cursor, self.observers
+        finished = self.method.finish_epoch(position, state.memory)
         dev = observers.score_dev() if observers.score_dev else None
         record: Scores = {
             "epoch": position.overall,
@@ -174,9 +205,10 @@ class Training:
             "loss": cursor.loss_sum / cursor.pairs_seen,
             **{name: total / cursor.pairs_seen for name, total in cursor.scalar_sums.items()},
             **cursor.epoch_scalars,
+            **finished,
             "learning_rate": state.optimizer.param_groups[0]["lr"],
             "dev": dev,
-            "detection": observers.score_memory(),
+            **observers.score_memory(),
         }
         if position.in_last_stage and (dev is None or cursor.best_score is None or dev["rsum"] > cursor.best_score):
             cursor.best_score = None if dev is None else dev["rsum"]

@@ -15,7 +15,7 @@ from truepair.data.precomp_files import chunks
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.methods.base import Method
-from truepair.models.config import GlobalConfig
+from truepair.models.config import GlobalConfig, ModelConfig, model_name
 from truepair.training.config import TrainingConfig
 
 
@@ -30,7 +30,7 @@ class Setup:
     """
 
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    model: GlobalConfig = field(default_factory=GlobalConfig)
+    model: ModelConfig = field(default_factory=GlobalConfig)
     augmentation: Augmentation = field(default_factory=Augmentation)
     vocabulary: Vocabulary | None = None
     data: dict[str, Any] | None = None
@@ -74,7 +74,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
         },
         "vocabulary": None if setup.vocabulary is None else setup.vocabulary.digest,
         "method": {"name": method.name, "options": asdict(method.config)},
-        "model": {"name": "global", **asdict(setup.model)},
+        "model": {"name": model_name(setup.model), **asdict(setup.model)},
         "augmentation": asdict(setup.augmentation),
         "training": {**asdict(setup.training), "device": str(device)},
         # A CPU adds in another order with another number of threads: an exact resume needs the same.

@@ -1,0 +1,176 @@
+"""GSC's labels and losses against plain loops over its equations, alone and with two networks."""
+
+import math
+
+import pytest
+import torch
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.division import Part
+from truepair.correspondence.mixture import fit_mixture
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition, Stage
+
+PAIRS = 40
+
+
+class GivenNetwork:
+    """A network whose similarities are given, row = image."""
+
+    def __init__(self, similarity, images, texts):
+        self.similarity, self.image_similarity, self.text_similarity = similarity, images, texts
+
+
+class GivenForward:
+    def __init__(self, networks, ids):
+        self.networks = networks
+        self.batch = type("Batch", (), {"ids": ids})()
+
+
+def network(seed, leaf=False):
+    """Two groups: the first 24 pairs agree across and within the modalities, the others do not."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.nn.functional.normalize(torch.randn(PAIRS, 6, generator=generator), dim=1)
+    texts = torch.nn.functional.normalize(images + 0.1 * torch.randn(PAIRS, 6, generator=generator), dim=1)
+    texts[24:] = texts[24:].roll(5, dims=0)
+    made = [images @ texts.T, images @ images.T, texts @ texts.T]
+    return GivenNetwork(*(part.requires_grad_(leaf) for part in made))
+
+
+def position(epoch=1):
+    return EpochPosition(0, epoch, (Stage(5),))
+
+
+def plain_probability(similarity, row):
+    def share(cells, own):
+        return math.exp(own / 0.07) / sum(math.exp(cell / 0.07) for cell in cells)
+
+    own = similarity[row][row]
+    column = [line[row] for line in similarity]
+    return (share(similarity[row], own) + share(column, own)) / 2
+
+
+def plain_structure(images, texts, labels, row):
+    a = [labels[j] * images[row][j] for j in range(PAIRS)]
+    b = [labels[j] * texts[row][j] for j in range(PAIRS)]
+    norm = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / norm
+
+
+def plain_posterior(structure):
+    low, high = min(structure), max(structure)
+    scaled = [(value - low) / (high - low) for value in structure]
+    mixture = fit_mixture(scaled)
+    return mixture.posterior(scaled) if mixture.two_components else [1.0] * PAIRS
+
+
+@pytest.mark.parametrize("dual", [False, True])
+def test_labels_follow_equations_3_to_10(dual):
+    method = build_method("gsc", {"co_train": dual})
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    ids = torch.randperm(PAIRS, generator=torch.Generator().manual_seed(3))
+    names = ["", "_b"] if dual else [""]
+    across, within, label = ({name: [1.0] * PAIRS for name in names} for _ in range(3))
+    for epoch in range(1, 4):
+        networks = [network(10 * epoch + index) for index in range(len(names))]
+        method.batch_loss(GivenForward(networks, ids), position(epoch), memory)
+        record = method.finish_epoch(position(epoch), memory)
+        # The plain loops; each network's structure is weighed by its teacher's labels.
+        before = {name: list(label[name]) for name in names}
+        for name, teacher, given in zip(names, reversed(names), networks, strict=True):
+            similarity, images, texts = (
+                part.double().tolist() for part in (given.similarity, given.image_similarity, given.text_similarity)
+            )
+            labels = [before[teacher][int(pair)] for pair in ids]
+            structure = [0.0] * PAIRS
+            for row, pair in enumerate(ids.tolist()):
+                structure[pair] = plain_structure(images, texts, labels, row)
+            posterior = plain_posterior(structure)
+            for row, pair in enumerate(ids.tolist()):
+                across[name][pair] = 0.7 * plain_probability(similarity, row) + 0.3 * across[name][pair]
+                within[name][pair] = 0.7 * posterior[pair] + 0.3 * within[name][pair]
+                label[name][pair] = min(across[name][pair], within[name][pair])
+            assert memory.read("cross_modal" + name).tolist() == pytest.approx(across[name], abs=1e-5)
+            assert memory.read("intra_modal" + name).tolist() == pytest.approx(within[name], abs=1e-4)
+            assert memory.read("label" + name).tolist() == pytest.approx(label[name], abs=1e-4)
+        assert record["mixture_two_components"] == 1.0
+    mean = torch.tensor([label[name] for name in names]).mean(dim=0)
+    assert method.belief(memory).tolist() == pytest.approx(mean.tolist(), abs=1e-4)
+    found = method.belief(memory)
+    assert found[ids[:24]].min() > found[ids[24:]].max()
+
+
+def test_each_network_learns_from_the_other_ones_labels_and_as_if_alone():
+    method, alone = build_method("gsc", {"co_train": True}), build_method("gsc")
+    ids = torch.arange(PAIRS)
+    labels = torch.linspace(0, 1, PAIRS), torch.linspace(1, 0, PAIRS)
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    for suffix, label in zip(("", "_b"), labels, strict=True):
+        memory.write("label" + suffix, None, label)
+    networks = [network(1, leaf=True), network(2, leaf=True)]
+    method.batch_loss(GivenForward(networks, ids), position(), memory).per_pair.mean().backward()
+    for index, label in enumerate(reversed(labels)):
+        single = network(index + 1, leaf=True)
+        own = CorrespondenceMemory(PAIRS)
+        alone.prepare(own)
+        own.write("label", None, label)
+        alone.batch_loss(GivenForward([single], ids), position(), own).per_pair.mean().backward()
+        for part in ("similarity", "image_similarity", "text_similarity"):
+            assert torch.allclose(getattr(networks[index], part).grad, getattr(single, part).grad)
+
+
+def test_momentum_has_its_fixed_point():
+    """Indicators that stay the same make labels that stay the same."""
+    method = build_method("gsc", {"cross_modal_momentum": 1.0, "intra_modal_momentum": 1.0})
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    forward = GivenForward([network(4)], torch.arange(PAIRS))
+    for epoch in (1, 2, 3, 4):
+        method.batch_loss(forward, position(epoch), memory)
+        method.finish_epoch(position(epoch), memory)
+    before = memory.read("cross_modal")
+    smoothing = build_method("gsc")
+    smoothing.batch_loss(forward, position(5), memory)
+    smoothing.finish_epoch(position(5), memory)
+    assert torch.allclose(memory.read("cross_modal"), before, atol=1e-6)
+
+
+def test_similarities_without_two_groups_leave_the_decision_to_the_other_indicator(caplog):
+    method = build_method("gsc")
+    memory = CorrespondenceMemory(2000)
+    method.prepare(memory)
+    generator = torch.Generator().manual_seed(0)
+    memory.write("seen_structure", None, torch.randn(2000, generator=generator))
+    memory.write("seen_probability", None, torch.rand(2000, generator=generator))
+    record = method.finish_epoch(position(), memory)
+    assert record["mixture_two_components"] == 0.0
+    assert "no two groups" in caplog.text
+    assert torch.equal(memory.read("intra_modal"), torch.ones(2000))
+    assert torch.allclose(memory.read("label"), 0.7 * memory.read("seen_probability") + 0.3)
+
+
+@pytest.mark.parametrize("value", [0.3, -1.0])
+def test_equal_similarities_are_no_ground_for_doubt(value):
+    method = build_method("gsc")
+    memory = CorrespondenceMemory(30)
+    method.prepare(memory)
+    memory.write("seen_structure", None, torch.full((30,), value))
+    method.finish_epoch(position(), memory)
+    assert torch.equal(memory.read("intra_modal"), torch.ones(30))
+    assert (method.division(memory) == Part.CLEAN).all()
+
+
+def test_labels_that_are_all_zero_make_a_loss_of_zero_and_no_nan():
+    method = build_method("gsc")
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    memory.write("label", None, torch.zeros(PAIRS))
+    given = network(5, leaf=True)
+    loss = method.batch_loss(GivenForward([given], torch.arange(PAIRS)), position(), memory).per_pair
+    assert torch.equal(loss, torch.zeros(PAIRS))
+    loss.mean().backward()
+    assert torch.equal(given.similarity.grad, torch.zeros(PAIRS, PAIRS))
+    method.finish_epoch(position(), memory)
+    assert bool(torch.isfinite(memory.read("label")).all())

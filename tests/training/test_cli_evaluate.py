@@ -1,0 +1,186 @@
+"""`truepair evaluate`: one run, several together, two stages; what it prints and leaves, and what it refuses."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import truepair
+from truepair.cli_evaluate import add_evaluate, recall_table
+from truepair.data.text import Vocabulary
+from truepair.errors import TruepairError
+from truepair.evaluation.two_stage import evaluate_two_stage
+from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
+from truepair.models.ensemble_model import EnsembleModel
+from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, save_model
+from truepair.training.config import TrainingConfig
+from truepair.training.fit import open_run
+from truepair.training.setup import Setup
+
+
+def evaluate(*arguments):
+    """Run the command as `truepair evaluate …` does."""
+    parser = argparse.ArgumentParser()
+    add_evaluate(parser.add_subparsers())
+    options = parser.parse_args(["evaluate", *map(str, arguments)])
+    return options.command(options)
+
+
+@pytest.fixture(scope="module")
+def runs(tiny, tmp_path_factory):
+    """Finished runs a, b (global), sgr, saf and other (local; their engines are drawn, not trained), and an unfinished
+    one."""
+    folder = tmp_path_factory.mktemp("runs")
+    setup = Setup(
+        training=TrainingConfig(epochs=2, batch_size=16, minimum_count=1), model=GlobalConfig(width=16, word_width=8)
+    )
+    for name, seed in [("a", 0), ("b", 1)]:
+        truepair.fit(
+            truepair.load(tiny), test=truepair.load(tiny, "test"), method="infonce", setup=setup, seed=seed,
+            out=folder / name, progress=False,
+        )  # fmt: skip
+    vocabulary = Vocabulary.read(folder / "a" / "vocabulary.json")
+    small = {"width": 16, "word_width": 8, "similarity_width": 8}
+    for name, config, width in [
+        ("sgr", SGRConfig(**small), 8),
+        ("saf", SAFConfig(**small), 8),
+        ("other", SAFConfig(**small), 5),
+    ]:
+        shutil.copytree(folder / "a", folder / name)
+        sizes = EngineSizes(width, 3, len(vocabulary))
+        torch.manual_seed(len(name))
+        save_model(
+            folder / name / "model.safetensors", RetrievalModel(build_engine(config, sizes), vocabulary, sizes), config
+        )
+    shutil.copytree(folder / "a", folder / "unfinished")
+    (folder / "unfinished" / "result.json").unlink()
+    return folder
+
+
+def test_one_run_repeats_its_figures(runs, tiny, tmp_path, capsys):
+    evaluate(runs / "a", tiny, "--json", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    expected = json.loads((runs / "a" / "result.json").read_text())["test"]
+    assert figures == expected
+    printed = capsys.readouterr()
+    assert printed.out == recall_table({"test": expected}) + "\n"
+    assert printed.err == "", "no progress without a terminal"
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("sgr", "saf"), ("saf",)])
+def test_several_runs_are_an_ensemble(names, runs, tiny, tmp_path):
+    evaluate(*(runs / name for name in names), tiny, "--split", "dev", "--json", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    ensemble = EnsembleModel([open_run(runs / name).model for name in names])
+    assert figures == truepair.evaluate(ensemble, truepair.load(tiny, "dev"))
+    assert figures != truepair.evaluate(open_run(runs / "b").model, truepair.load(tiny, "dev"))
+
+
+@pytest.mark.parametrize("order", ["first", "last", "between"])
+def test_options_stand_before_or_after_runs_and_data(order, runs, tiny, tmp_path):
+    options = ["--images", "8", "--json", tmp_path / "figures.json"]
+    places = [runs / "a", runs / "b", tiny]
+    arguments = {
+        "first": [*options, *places],
+        "last": [*places, *options],
+        "between": [*options[:2], *places, *options[2:]],
+    }
+    evaluate(*arguments[order])
+    pairs = truepair.load(tiny, "test").first_images(8)
+    expected = truepair.evaluate(EnsembleModel([open_run(runs / name).model for name in "ab"]), pairs)
+    assert json.loads((tmp_path / "figures.json").read_text()) == expected
+
+
+def test_folds_are_those_of_the_first_images(runs, tiny, tmp_path):
+    evaluate(runs / "a", tiny, "--images", "12", "--folds", "3", "--json", tmp_path / "figures.json")
+    pairs = truepair.load(tiny, "test").first_images(12)
+    expected = truepair.evaluate(open_run(runs / "a").model, pairs, folds=3)
+    assert json.loads((tmp_path / "figures.json").read_text()) == expected
+
+
+def test_two_stages_print_and_leave_what_they_found(runs, tiny, tmp_path, capsys):
+    evaluate(
+        runs / "sgr", runs / "saf", tiny, "--propose", runs / "a", "--top", 4, "--compare",
+        "--json", tmp_path / "two.json",
+    )  # fmt: skip
+    found = json.loads((tmp_path / "two.json").read_text())
+    model = EnsembleModel([open_run(runs / name).model for name in ("sgr", "saf")])
+    pairs = truepair.load(tiny, "test")
+    expected = evaluate_two_stage(open_run(runs / "a").model, model, pairs, top=4, compare=True).to_dict()
+    times = {"seconds", "full_seconds"}
+    assert {name: found[name] for name in found if name not in times} == {
+        name: expected[name] for name in expected if name not in times
+    }
+    assert found["full"] == truepair.evaluate(model, pairs)
+    printed = capsys.readouterr().out
+    for line in ["proposer alone", "top 4 ranked", "every cell", "difference", f"{found['cells']} cells computed"]:
+        assert line in printed
+
+    evaluate(runs / "saf", tiny, "--propose", runs / "a", "--top", 4, "--json", tmp_path / "alone.json")
+    assert json.loads((tmp_path / "alone.json").read_text())["full"] is None
+    assert "every cell" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RUNS/a", "RUNS/b"], "RUNS/b is a run folder, not data; the data come last"),
+        (["DATA", "RUNS/a"], "RUNS/a is a run folder, not data"),
+        (["RUNS/a", "RUNS/missing", "DATA"], "RUNS/missing: no such run folder"),
+        (["RUNS/a", "DATA", "DATA"], "is not a run folder"),
+        (["RUNS/unfinished", "DATA"], "unfinished run"),
+        (["RUNS/a", "RUNS/unfinished", "DATA"], "RUNS/unfinished holds an unfinished run"),
+        (["RUNS/a", "RUNS/b/../a", "DATA"], "is given twice"),
+        (["RUNS/a", "nowhere"], "nowhere"),
+        (["RUNS/a", "RUNS/saf", "DATA"], "RUNS/a gives cosines"),
+        (["RUNS/saf", "RUNS/other", "DATA"], "RUNS/other: "),
+        (["RUNS/a", "scenes:5"], "RUNS/a: scenes/test: features are 56 wide, this model takes 8"),
+        (["RUNS/a", "DATA", "--images", "0"], "--images is 0"),
+        (["RUNS/a", "DATA", "--folds", "5"], "16 images do not divide"),
+        (["RUNS/saf", "DATA", "--top", "5"], "two stages need --propose too"),
+        (["RUNS/saf", "DATA", "--propose", "RUNS/a"], "two stages need --top too"),
+        (["RUNS/saf", "DATA", "--compare"], "give --propose and --top as well"),
+        (["RUNS/saf", "DATA", "--propose", "RUNS/a", "--top", "5", "--folds", "2"], "do not go together"),
+        (["RUNS/saf", "DATA", "--propose", "RUNS/a", "--top", "0"], "top is 0"),
+        (["RUNS/saf", "DATA", "--propose", "RUNS/sgr", "--top", "5"], "--propose RUNS/sgr: it has a local engine"),
+        (["RUNS/saf", "DATA", "--propose", "RUNS/gone", "--top", "5"], "RUNS/gone: no such run folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message, runs, tiny, tmp_path):
+    out = tmp_path / "figures.json"
+    replaced = [argument.replace("RUNS", str(runs)).replace("DATA", str(tiny)) for argument in arguments]
+    with pytest.raises(TruepairError) as caught:
+        evaluate(*replaced, "--json", out)
+    assert message.replace("RUNS", str(runs)) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not out.exists()
+
+
+def test_a_run_without_data_is_a_usage_error(runs, capsys):
+    with pytest.raises(SystemExit):
+        evaluate(runs / "a")
+    assert "DATA" in capsys.readouterr().err
+
+
+def test_help_names_ensembles_stages_and_cost_and_loads_no_torch():
+    code = (
+        "import argparse, sys; from truepair.cli_evaluate import add_evaluate; parser = argparse.ArgumentParser();"
+        "commands = parser.add_subparsers(); add_evaluate(commands); print(commands.choices['evaluate'].format_help());"
+        "sys.exit('torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    for expected in ["RUN [RUN ...] DATA", "ensemble", "--propose GLOBAL_RUN", "--top K", "0.1 ms"]:
+        assert expected in shown
+
+
+def test_the_table_is_aligned():
+    names = ["i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum", "i2t_median_rank", "t2i_median_rank"]
+    figures = dict.fromkeys(names, 100.0)
+    for rows in ({"test": figures}, {"proposer alone": figures, "difference": dict.fromkeys(names, -3.25)}):
+        lines = recall_table(rows).splitlines()
+        assert len({len(line) for line in lines}) == 1
+        assert lines[1].startswith(next(iter(rows)))

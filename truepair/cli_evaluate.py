@@ -1,0 +1,184 @@
+"""`truepair evaluate`: the figures of a finished run, of an ensemble of runs, or of two stages of retrieval."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truepair.cli_data import DATA_HELP
+from truepair.errors import InputError, RunFolderError
+
+if TYPE_CHECKING:
+    from truepair.data.pairs import Pairs
+    from truepair.evaluation.two_stage import TwoStage
+    from truepair.models.ensemble_model import EnsembleModel
+
+DESCRIPTION = """\
+Recall, ranks and rSum of a finished run on any data. Several runs answer as an ensemble: the mean of their
+similarities (SGR and SAF together are SGRAF).
+
+Local engines (--model sgr, saf) compare every word with every region: of 1,000 images × 5,000 texts, each of the
+5,000,000 cells of the similarity matrix takes some 0.1 ms on a CPU, minutes altogether. A terminal shows the cells
+computed. With --propose and --top only those cells are computed that a global run puts first."""
+
+EPILOG = """\
+examples:
+  truepair evaluate runs/crcl my_data --folds 5
+  truepair evaluate runs/sgr runs/saf my_data
+  truepair evaluate runs/sgr my_data --propose runs/crcl --top 50 --compare
+
+RUNs and DATA stand side by side; options go before or after them."""
+
+
+def add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="recall, ranks and rSum of a finished run, or of several together, on any data",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run; several: ensemble")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
+    parser.add_argument("--images", type=int, metavar="N", help="score the first N images and their texts only")
+    parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    stages = parser.add_argument_group("retrieval in two stages")
+    stages.add_argument("--propose", type=Path, metavar="GLOBAL_RUN", help="run that proposes candidates, quickly")
+    stages.add_argument("--top", type=int, metavar="K", help="candidates of each query, which RUN then ranks")
+    stages.add_argument("--compare", action="store_true", help="compute the whole matrix too: what do two stages lose?")
+    parser.set_defaults(command=run_evaluate)
+
+
+def run_evaluate(options: argparse.Namespace) -> None:
+    from truepair.evaluation import evaluate
+    from truepair.evaluation.progress import Watched
+    from truepair.files import write_json_atomically
+
+    check_options(options)
+    model = ensemble_of(options.runs)
+    figures: dict[str, Any]
+    if options.propose is None:
+        figures = evaluate(Watched(model), pairs_of(options), folds=options.folds)
+        print(recall_table({options.split: figures}))
+    else:
+        from truepair.evaluation.two_stage import evaluate_two_stage
+
+        proposer = proposer_of(options.propose)
+        found = evaluate_two_stage(proposer, model, pairs_of(options), top=options.top, compare=options.compare)
+        figures = found.to_dict()
+        print(two_stage_report(found))
+    if options.json:
+        write_json_atomically(options.json, figures)
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse, before anything is loaded, what does not go together.
+
+    Raises:
+        InputError: it does not.
+    """
+    from truepair.training.run_folder import RunFolder
+
+    if RunFolder(Path(options.data)).config.exists():
+        raise InputError(
+            f"{options.data} is a run folder, not data; the data come last, as in: truepair evaluate runs/a runs/b DATA"
+        )
+    places = [run.resolve() for run in options.runs]
+    twice = next((run for run, place in zip(options.runs, places, strict=True) if places.count(place) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is given twice; an ensemble counts every run once, so leave one out")
+    if options.images is not None and options.images < 1:
+        raise InputError(f"--images is {options.images}; expected at least 1")
+    if (options.propose is None) != (options.top is None):
+        missing = "--propose" if options.propose is None else "--top"
+        raise InputError(f"two stages need {missing} too, as in: --propose runs/global --top 50")
+    if options.compare and options.propose is None:
+        raise InputError("--compare sets two stages against the whole matrix; give --propose and --top as well")
+    if options.folds is not None and options.propose is not None:
+        raise InputError("--folds and --propose do not go together; leave one of them out")
+
+
+def ensemble_of(runs: list[Path]) -> EnsembleModel:
+    """The models of finished runs as one; one alone is itself.
+
+    Raises:
+        RunFolderError: a run is missing or not finished.
+        InputError: they cannot answer together.
+    """
+    from truepair.models.ensemble_model import EnsembleModel
+    from truepair.training.fit import open_run
+
+    missing = next((run for run in runs if not run.is_dir()), None)
+    if missing is not None:
+        raise RunFolderError(
+            f"{missing}: no such run folder; give the folders of finished runs, and the data last, as in: "
+            "truepair evaluate runs/a runs/b DATA"
+        )
+    return EnsembleModel([open_run(run).model for run in runs], names=[str(run) for run in runs])
+
+
+def proposer_of(run: Path) -> EnsembleModel:
+    """The model of the run that proposes.
+
+    Raises:
+        InputError: it is a local engine, or as `ensemble_of`.
+    """
+    from truepair.models.ensemble_model import gives_cosines
+
+    proposer = ensemble_of([run])
+    if not gives_cosines(proposer.models[0]):
+        raise InputError(
+            f"--propose {run}: it has a local engine, which would compute every cell itself; propose with a run of "
+            "--model global"
+        )
+    return proposer
+
+
+def pairs_of(options: argparse.Namespace) -> Pairs:
+    """The pairs to evaluate on."""
+    from truepair.data.sources import load
+
+    pairs = load(options.data, options.split)
+    return pairs if options.images is None else pairs.first_images(options.images)
+
+
+def two_stage_report(found: TwoStage) -> str:
+    """The figures of each way, and what the two stages cost."""
+    rows = {"proposer alone": found.proposer, f"top {found.top} ranked": found.figures}
+    cost = (
+        f"{found.cells:,} cells computed, {100 * found.share:.2g} % of all, in {found.seconds:.1f} s with both stages"
+    )
+    if found.full is not None and found.difference is not None:
+        rows |= {"every cell": found.full, "difference": found.difference}
+        cost += f"; every cell in {found.full_seconds:.1f} s"
+    reached = (
+        f"A right text is among the first {found.top} of {found.proposed['i2t']:.1f} % of the images, the right image "
+        f"of {found.proposed['t2i']:.1f} % of the texts."
+    )
+    return "\n".join([recall_table(rows), reached, cost + "."])
+
+
+def recall_table(rows: dict[str, dict[str, float]]) -> str:
+    """Recall both ways, one row a split or way, aligned."""
+    columns = [
+        "i2t_r1",
+        "i2t_r5",
+        "i2t_r10",
+        "t2i_r1",
+        "t2i_r5",
+        "t2i_r10",
+        "rsum",
+        "i2t_median_rank",
+        "t2i_median_rank",
+    ]
+    titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
+    widths = [max(len(title), 5) for title in titles]
+    names = max(6, *(len(name) for name in rows))
+    lines = ["  ".join([" " * names, *(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True))])]
+    for name, figures in rows.items():
+        cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
+        lines.append("  ".join([f"{name:{names}}", *cells]))
+    return "\n".join(lines)

@@ -1,0 +1,224 @@
+"""The local similarity engines of SGRAF: SGR (similarity graph reasoning) and SAF (similarity attention filtration).
+
+Both compare every word with the regions it attends to and the two wholes with each other, then reason (SGR) or filter
+(SAF) on these similarity vectors and end in one free logit r.
+
+Modules and those of the released SGRAF code (`img_enc`, `txt_enc`, `sim_enc`), parameter by parameter:
+
+    regions.linear                 img_enc.fc
+    words.embed, words.read        txt_enc.embed, txt_enc.cap_rnn
+    image_attention.local          sim_enc.v_global_w.embedding_local.0
+    image_attention.local_norm     sim_enc.v_global_w.embedding_local.1
+    image_attention.whole          sim_enc.v_global_w.embedding_global.0
+    image_attention.whole_norm     sim_enc.v_global_w.embedding_global.1
+    image_attention.common         sim_enc.v_global_w.embedding_common.0
+    text_attention.local           sim_enc.t_global_w.embedding_local.0
+    text_attention.whole           sim_enc.t_global_w.embedding_global.0
+    text_attention.common          sim_enc.t_global_w.embedding_common.0
+    align.local, align.whole       sim_enc.sim_tranloc_w, sim_enc.sim_tranglo_w
+    head.steps.k.query             sim_enc.SGR_module.k.graph_query_w
+    head.steps.k.key               sim_enc.SGR_module.k.graph_key_w
+    head.steps.k.graph             sim_enc.SGR_module.k.sim_graph_w
+    head.attention, head.norm      sim_enc.SAF_module.attn_sim_w, sim_enc.SAF_module.bn
+    score                          sim_enc.sim_eval_w
+
+Decided, where the released codes differ from the equations or from each other:
+
+- The wholes are computed once a side, in the encode step. GSC's code runs the visual self-attention again for the
+  intra-modal part, with other dropout masks and a second update of its batch norm.
+- The batch norm of SAF sees one column at a time in training, as a loop over captions does, in `scores`,
+  `image_scores` and `text_scores` alike.
+- No 1e-6 is added anywhere: norms have a gradient of zero at zero instead.
+
+Shape letters: m images, R regions, n texts, W words, D width, S similarity width, P pairs, N nodes of a pair.
+Source: "Similarity Reasoning and Filtration for Image-Text Matching" (SGRAF, AAAI 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from truepair.data.batch import ImageBatch, TextBatch
+from truepair.errors import InputError
+from truepair.models.alignment import Alignment
+from truepair.models.config import SAFConfig, SGRConfig
+from truepair.models.filtration import AttentionFiltration
+from truepair.models.fragments import Fragments, concatenate_fragments, select_fragments
+from truepair.models.layout import Layout, PairGroup, PairNodes, layout_for, pair_groups
+from truepair.models.local_encoders import DroppingWordEncoder, LinearRegionEncoder
+from truepair.models.pooling import element_mask
+from truepair.models.projection import blocks
+from truepair.models.reasoning import GraphReasoning
+from truepair.models.self_attention import ImageSelfAttention, SelfAttention, xavier_linear
+from truepair.models.similarity import SingleViewEngine
+
+__all__ = ["Fragments", "LocalEngine"]
+
+
+class LocalEngine(SingleViewEngine[Fragments]):
+    """Encodings are `Fragments`; a score r is a free logit, its similarity σ(r), its ranking value tanh(r).
+
+    Args:
+        feature_width: F of the region features.
+        regions: region positions of the visual batch norm: the most regions an image can have.
+        vocabulary_size: number of word ids.
+        config: SGR or SAF, and the sizes.
+    """
+
+    def __init__(self, feature_width: int, regions: int, vocabulary_size: int, config: SGRConfig | SAFConfig) -> None:
+        super().__init__()
+        width, similarity_width = config.width, config.similarity_width
+        self.most_regions = regions
+        self.memory_bytes: int | None = None  # of one buffer of working memory; None: as it suits the device
+        self.region_sizes = (feature_width, width)
+        self.regions = self.new_region_encoder()
+        self.words = DroppingWordEncoder(vocabulary_size, width, config.word_width, config.dropout)
+        self.image_attention = ImageSelfAttention(width, regions, config.dropout)
+        self.text_attention = SelfAttention(width, config.dropout)
+        self.align = Alignment(width, similarity_width)
+        self.head: GraphReasoning | AttentionFiltration = (
+            GraphReasoning(similarity_width, config.reasoning_steps)
+            if isinstance(config, SGRConfig)
+            else AttentionFiltration(similarity_width)
+        )
+        self.score = xavier_linear(similarity_width, 1)
+
+    def new_region_encoder(self) -> LinearRegionEncoder:
+        return LinearRegionEncoder(*self.region_sizes)
+
+    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Fragments:
+        """Raises InputError: an image has more regions than the engine knows positions."""
+        longest = int(images.lengths.max())
+        if longest > self.most_regions:
+            raise InputError(
+                f"image {int(images.lengths.argmax())} of the batch has {longest} regions, this model knows "
+                f"{self.most_regions} positions; keep at most {self.most_regions} regions an image, or train a model "
+                f"for {longest}"
+            )
+        if longest < images.features.shape[1]:
+            images = ImageBatch(images.features[:, :longest], images.lengths)
+        vectors = regions(images)
+        return Fragments(vectors, images.lengths, self.image_attention(vectors, images.lengths))
+
+    def encode_texts(self, texts: TextBatch) -> Fragments:
+        vectors = self.words(texts)
+        return Fragments(vectors, texts.lengths, self.text_attention(vectors, texts.lengths))
+
+    def scores(self, images: Fragments, texts: Fragments) -> Tensor:
+        return self.scores_laid_out(images, texts, layout_for)
+
+    def image_scores(self, images: Fragments) -> Tensor:
+        """The same network on two images: regions compared position by position, as far as both have them.
+
+        No attention; symmetric, except for SAF in training, whose batch norm belongs to the column.
+        """
+        with torch.autocast(images.vectors.device.type, enabled=False):
+            return self.assemble(self.pairs_of_images(images), (len(images), len(images)), mirrored=True)
+
+    def text_scores(self, texts: Fragments) -> Tensor:
+        """[a, b]: text a in the role of the image, its words in that of the regions; text b is the caption."""
+        return self.scores(texts, texts)
+
+    def scores_laid_out(
+        self, images: Fragments, texts: Fragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
+    ) -> Tensor:
+        """`scores`, with the captions laid out in a given way."""
+        with torch.autocast(images.vectors.device.type, enabled=False):
+            return self.assemble(self.pairs(images, texts, lay_out), (len(images), len(texts)))
+
+    def assemble(self, chunks: Iterator[PairNodes], shape: tuple[int, int], *, mirrored: bool = False) -> Tensor:
+        """The matrix of raw scores from the nodes of its pairs."""
+        rows, columns, scores = [], [], []
+        for of_rows, of_columns, vectors in self.head.vectors(chunks, shape[1], mirrored=mirrored):
+            rows.append(of_rows)
+            columns.append(of_columns)
+            scores.append(linear(vectors, self.score.weight, self.score.bias).squeeze(1))
+        raw = torch.cat(scores)
+        return raw.new_zeros(shape).index_put((torch.cat(rows), torch.cat(columns)), raw)
+
+    def pairs(
+        self, images: Fragments, texts: Fragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
+    ) -> Iterator[PairNodes]:
+        """The nodes of every image with every caption: some captions after the other, some images after the other."""
+        device, longest = images.vectors.device, images.vectors.shape[1]
+        ragged = bool((images.lengths < longest).any())
+        present = element_mask(images.lengths, longest, device) if ragged else None
+        for captions in self.caption_parts(texts):
+            part = select_fragments(texts, captions)
+            layout = lay_out(part.lengths, part.vectors.shape[1], device)
+            words = part.vectors.flatten(0, 1)[layout.places.to(device)]
+            whole_texts = part.whole[layout.order.to(device)]
+            membership = layout.membership(words)
+            node_bytes = (len(words) + len(whole_texts)) * self.score.in_features * words.element_size()
+            for rows in blocks(len(images), node_bytes, self.budget(device)):
+                count = rows.stop - rows.start
+                nodes = self.align.with_attention(
+                    (images.vectors[rows], images.whole[rows]),
+                    (words, whole_texts),
+                    None if present is None else present[rows],
+                    layout.groups,
+                    membership,
+                    self.budget(device),
+                )
+                cells_of = torch.split(layout.order, [group.count for group in layout.groups])
+                columns = torch.cat([captions[cells.repeat(count)] for cells in cells_of])
+                numbers = torch.arange(rows.start, rows.stop)
+                of_rows = torch.cat([numbers.repeat_interleave(len(cells)) for cells in cells_of])
+                yield PairNodes(nodes, pair_groups(layout.groups, count), of_rows.to(device), columns.to(device))
+
+    def caption_parts(self, texts: Fragments) -> list[Tensor]:
+        """Captions by length, in parts whose words fit the budget, at least one caption each."""
+        order = texts.lengths.argsort(stable=True)
+        words = self.budget(texts.vectors.device) // (texts.vectors.shape[2] * texts.vectors.element_size())
+        part = (texts.lengths[order].cumsum(0) - 1) // max(1, words)
+        return list(torch.split(order, torch.unique_consecutive(part, return_counts=True)[1].tolist()))
+
+    def pairs_of_images(self, images: Fragments) -> Iterator[PairNodes]:
+        """The nodes of the pairs i ≤ j of images."""
+        device = images.vectors.device
+        # From many regions to few: of two images, the later one says how many positions both have.
+        order = images.lengths.argsort(descending=True, stable=True)
+        ordered = select_fragments(images, order)
+        lengths, counts = torch.unique_consecutive(ordered.lengths, return_counts=True)
+        start = 0
+        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+            group = slice(start, start + count)
+            for upper, rows in ((False, slice(0, start)), (True, group)):
+                if rows.stop == rows.start:
+                    continue
+                first = ordered.vectors[rows, :length], ordered.whole[rows]
+                second = ordered.vectors[group, :length], ordered.whole[group]
+                cells = torch.ones(len(first[0]), count).triu() if upper else torch.ones(len(first[0]), count)
+                of_rows, of_columns = cells.nonzero(as_tuple=True)
+                nodes = self.align.by_position(first, second, upper, self.budget(device))
+                yield PairNodes(
+                    nodes,
+                    [PairGroup(len(of_rows), 1 + length, None)],
+                    order[rows][of_rows].to(device),
+                    order[group][of_columns].to(device),
+                )
+            start += count
+
+    def budget(self, device: torch.device) -> int:
+        """Bytes of one buffer of working memory: small enough for a CPU's caches, large for an accelerator."""
+        return self.memory_bytes or (4 << 20 if device.type == "cpu" else 256 << 20)
+
+    def as_similarity(self, scores: Tensor) -> Tensor:
+        return torch.sigmoid(scores)
+
+    def as_ranking(self, scores: Tensor) -> Tensor:
+        return torch.tanh(scores)
+
+    def concatenate(self, parts: list[Fragments]) -> Fragments:
+        return concatenate_fragments(parts)
+
+    def select(self, encoded: Fragments, rows: slice | Tensor) -> Fragments:
+        return select_fragments(encoded, rows)
+
+    def cell_bytes(self, images: Fragments, texts: Fragments) -> int:
+        # The row itself, in the copies that it is put together from: `scores` bounds its own working memory.
+        return 4 * len(texts) * texts.vectors.element_size()

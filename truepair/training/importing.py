@@ -1,0 +1,158 @@
+"""`import_checkpoint`: a released checkpoint in, a run folder out that `open_run` and `truepair evaluate` take.
+
+Such a run holds `config.json` (what was imported from where), `vocabulary.json`, `model.safetensors` and `result.json`
+(without figures: nothing was trained or scored here). It cannot be resumed.
+
+How captions are read differs from the authors' code in one respect: there NLTK's `word_tokenize` splits the lower-cased
+caption, here `truepair.data.text.tokenise` does. Both put <start> and <end> around the words and turn words that the
+vocabulary lacks into <unk>. But NLTK makes punctuation a word of its own ("." ends many captions, and stands in the
+published vocabularies of Flickr30K and MS-COCO), splits "isn't" into "is" and "n't", and keeps "1/2" whole; here
+punctuation is dropped, "isn't" gives "isn" and "'t", and "1/2" gives "1" and "2". So figures differ somewhat from the
+published ones. `unreachable_words` says which words of a vocabulary are never read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from truepair.data.text import SPECIALS, Vocabulary, tokenise
+from truepair.errors import InputError
+from truepair.files import write_json_atomically
+from truepair.models.config import model_name
+from truepair.models.released import ReleasedModel, described, read_released
+from truepair.models.retrieval_model import RetrievalModel, build_engine, save_model
+from truepair.seeding import torch_seeded
+from truepair.training.fit import Run, open_run
+from truepair.training.run_folder import RunFolder
+
+METHOD = "imported"
+
+
+def import_checkpoint(
+    path: Path | str, *, vocabulary: Path | str | Vocabulary, out: Path | str, which: str | None = None
+) -> Run:
+    """The networks of a released checkpoint as a run; a file with two networks, A and B, gives their ensemble.
+
+    Args:
+        path: a file that SGRAF, NCR, DECL, GSC or CRCL saved (`….pth.tar`).
+        vocabulary: the words the model was trained with, or their `*_vocab.json` file.
+        out: run folder, new or empty.
+        which: "A" or "B", to take one network of two.
+
+    Raises:
+        InputError: not such a file, or the vocabulary is of another size.
+        RunFolderError: `out` holds something already, or the disk is too small.
+    """
+    from truepair import __version__
+
+    path, folder = Path(path), RunFolder(Path(out))
+    folder.check_empty()  # before minutes of reading
+    words = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.read(vocabulary)
+    networks = chosen(path, read_released(path), which)
+    model = retrieval_model(networks, words)
+    config, origin = networks[0].config, source_of(path, networks)
+    folder.begin(
+        {
+            "truepair": __version__,
+            "method": {"name": METHOD, "options": {}},
+            "imported": origin,
+            "data": None,
+            "vocabulary": words.digest,
+            "unreachable_words": unreachable_words(words),
+            "model": {"name": model_name(config), **asdict(config)},
+            "sizes": asdict(model.sizes),
+        },
+        needed_bytes=2 * sum(tensor.nbytes for network in networks for tensor in network.tensors.values()),
+    )
+    words.write(folder.vocabulary)
+    save_model(folder.model, model, config)
+    write_json_atomically(
+        folder.result,
+        {
+            "method": METHOD,
+            "imported": origin,
+            "pairs": None,
+            "mismatch_rate": None,
+            "best_epoch": None,
+            "dev": None,
+            "test": None,
+            "division": None,
+            "detection": None,
+        },
+    )
+    return open_run(folder.path)
+
+
+def chosen(path: Path, networks: list[ReleasedModel], which: str | None) -> list[ReleasedModel]:
+    """The networks to import, all of one kind and size.
+
+    Raises:
+        InputError: there is no network of that name, or A and B are too different for an ensemble.
+    """
+    if which is not None:
+        named = [network for network in networks if network.name == which]
+        if not named:
+            raise InputError(f"{path} holds no network {which}: its `model` is a single one; leave --which out")
+        return named
+    first, last = networks[0], networks[-1]
+    if (first.config, first.sizes) != (last.config, last.sizes):
+        raise InputError(
+            f"{path}: its networks differ, A is {first.kind.upper()} with {described(first.config, first.sizes)}, B "
+            f"{last.kind.upper()} with {described(last.config, last.sizes)}; import them one by one with --which"
+        )
+    return networks
+
+
+def retrieval_model(networks: list[ReleasedModel], vocabulary: Vocabulary) -> RetrievalModel:
+    """The model of one network, or the ensemble of several of one kind and size.
+
+    Raises:
+        InputError: the vocabulary is of another size than the word embedding.
+    """
+    config, sizes = networks[0].config, networks[0].sizes
+    if len(vocabulary) != sizes.vocabulary_size:
+        options = networks[0].source.get("opt")
+        data = options.get("data_name") if isinstance(options, dict) else None
+        named = f"; by its options that is {data}_vocab.json" if data else ""
+        raise InputError(
+            f"the vocabulary has {len(vocabulary)} words, the word embedding of the checkpoint {sizes.vocabulary_size} "
+            f"rows; give the *_vocab.json file the model was trained with{named}"
+        )
+    sizes = replace(sizes, networks=len(networks))
+    with torch_seeded(0, "import"):  # the values drawn here are replaced at once
+        engine = build_engine(config, sizes)
+    if len(networks) == 1:
+        tensors = networks[0].tensors
+    else:
+        tensors = {
+            f"members.{number}.{name}": tensor
+            for number, network in enumerate(networks)
+            for name, tensor in network.tensors.items()
+        }
+    engine.load_state_dict(tensors)
+    engine.eval()
+    return RetrievalModel(engine, vocabulary, sizes)
+
+
+def source_of(path: Path, networks: list[ReleasedModel]) -> dict[str, Any]:
+    """Where a model comes from: name and hash of the file, and what the file says of itself."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "file": path.name,
+        "sha256": digest,
+        "networks": [network.name for network in networks],
+        "source": networks[0].source,
+    }
+
+
+def unreachable_words(vocabulary: Vocabulary) -> list[str]:
+    """The words no caption is ever read as, because captions are split in another way: punctuation above all."""
+    return [
+        word
+        for word in vocabulary.words
+        if word not in SPECIALS and tokenise(word) != [word] and tokenise("a" + word) != ["a", word]  # "'s" ends a word
+    ]
