@@ -14,15 +14,17 @@ from typing import Any
 
 import torch
 
-from benchmarks import bench_evaluation, bench_ranks, bench_training
+from benchmarks import bench_evaluation, bench_local, bench_ranks, bench_training, bench_two_stage
 from truepair import __version__
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
 
 BENCHMARKS: dict[str, Any] = {
     f"One training step, batch {bench_training.BATCH}": bench_training,
+    "SGR and SAF against the loop over captions": bench_local,
     "Ranks of a similarity matrix": bench_ranks,
     "Evaluation, from encodings to figures": bench_evaluation,
+    "A global engine proposes, a local one ranks": bench_two_stage,
 }
 
 

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from truepair.data.sources import load
     from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
     from truepair.evaluation import evaluate
+    from truepair.evaluation.two_stage import TwoStage, evaluate_two_stage
     from truepair.methods import build_method
+    from truepair.models.ensemble_model import EnsembleModel
     from truepair.training.fit import Run, fit, open_run
+    from truepair.training.importing import import_checkpoint
     from truepair.training.setup import Setup
 
 _HOME = {
@@ -38,15 +41,20 @@ _HOME = {
     "TrainingError": "truepair.errors",
     "TruepairError": "truepair.errors",
     "evaluate": "truepair.evaluation",
+    "TwoStage": "truepair.evaluation.two_stage",
+    "evaluate_two_stage": "truepair.evaluation.two_stage",
     "build_method": "truepair.methods",
+    "EnsembleModel": "truepair.models.ensemble_model",
     "Run": "truepair.training.fit",
     "fit": "truepair.training.fit",
     "open_run": "truepair.training.fit",
+    "import_checkpoint": "truepair.training.importing",
     "Setup": "truepair.training.setup",
 }
 _ROOMS = ("correspondence", "data", "evaluation", "losses", "methods", "models", "training")
 
 __all__ = [
+    "EnsembleModel",
     "Images",
     "InputError",
     "Pairs",
@@ -56,11 +64,14 @@ __all__ = [
     "Texts",
     "TrainingError",
     "TruepairError",
+    "TwoStage",
     "__version__",
     "build_method",
     "describe",
     "evaluate",
+    "evaluate_two_stage",
     "fit",
+    "import_checkpoint",
     "inject_noise",
     "load",
     "open_run",

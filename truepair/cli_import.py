@@ -10,8 +10,8 @@ DESCRIPTION = """\
 Make a run of an SGR or SAF model that SGRAF, NCR, DECL, GSC or CRCL published, for truepair evaluate. Nothing in the
 file is executed. Of a file with two networks (NCR, GSC+) the run is their ensemble, as their authors score it.
 
-Captions are read without punctuation here, while the authors read it as words (NLTK's word_tokenize), and contractions
-are split differently, so figures differ somewhat from the published ones.
+Captions are split into words and punctuation marks as the authors did (NLTK's word_tokenize), but for rare cases such
+as quotation marks and "mr."; the words of the vocabulary that are therefore never read are listed.
 """
 
 
@@ -58,7 +58,7 @@ def summary(config: dict[str, Any]) -> str:
     unread = config["unreachable_words"]
     if unread:
         lines.append(
-            f"{len(unread)} words of the vocabulary are never read, because captions are split without punctuation "
-            f"here: {' '.join(unread[:12])}{' …' if len(unread) > 12 else ''}"
+            f"{len(unread)} words of the vocabulary are never read, because captions are split differently here: "
+            f"{' '.join(unread[:12])}{' …' if len(unread) > 12 else ''}"
         )
     return "\n".join(lines)

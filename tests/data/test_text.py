@@ -171,3 +171,13 @@ def test_padding_must_be_zero() -> None:
 @pytest.mark.parametrize("word", ["नमस्ते", "สวัสดี", "naïve", "cafe\u0301", "привет", "東京"])
 def test_marks_belong_to_the_word_they_stand_in(word: str) -> None:
     assert len(tokenise(f"a {word}, b")) == 3
+
+
+def test_a_vocabulary_with_the_full_stop_reads_punctuation_as_words():
+    """As the field's published vocabularies, which NLTK's word_tokenize made."""
+    caption = "He isn't 1,000 years old. A dog's t-shirt; 1/2 cup (red)..."
+    expected = "he is n't 1,000 years old . a dog 's t-shirt ; 1/2 cup ( red ) ..."
+    assert " ".join(tokenise(caption, signs=True)) == expected
+    published = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "old", ".", "n't"))
+    assert published.encode("Old. Isn't!") == [1, 4, 5, 3, 6, 3, 2]
+    assert Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "old", "n't")).encode("Old. Isn't!") == [1, 4, 3, 3, 2]

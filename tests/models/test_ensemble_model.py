@@ -108,7 +108,7 @@ def test_members_may_be_ensembles_or_have_several_views(pairs):
 
 @pytest.mark.parametrize("kinds", [("global",), *PAIRS_OF_KINDS])
 def test_cells_are_those_of_the_matrix(kinds, pairs, monkeypatch):
-    monkeypatch.setattr("truepair.models.cells.TEXTS_AT_ONCE", 4)
+    monkeypatch.setattr("truepair.models.retrieval_model.TEXTS_AT_ONCE", 4)
     ensemble = EnsembleModel([model_of(kind, seed=seed) for seed, kind in enumerate(kinds)])
     matrix = ensemble.similarity(pairs)
     images, texts = np.nonzero(np.random.default_rng(1).random(matrix.shape) < 0.4)

@@ -321,8 +321,13 @@ def test_examples_show_the_pictures_of_their_images(tmp_path):
     assert "examples.png" in {path.name for path in write_report(report, tmp_path / "report")}
     check_picture(tmp_path / "report" / "examples.png")
     assert all(example.picture is None for example in read_report(run.path, pictures=False).examples)
+    columns = parquet.read_table(run.path / "pairs.parquet").to_pydict()
+    other = [f"of-another-day-{row}" for row in columns["image_id"]]
+    parquet.write_table(pyarrow.table({**columns, "image_id": other}), run.path / "pairs.parquet")
+    assert all(example.picture is None for example in read_report(run.path).examples)
+    parquet.write_table(pyarrow.table(columns), run.path / "pairs.parquet")
     config = json.loads((run.path / "config.json").read_text())
-    config["data"]["source"] = "scenes:4"  # other drawings than those the run saw
+    config["data"]["source"] = "scenes:4"  # fewer drawings than the run saw
     (run.path / "config.json").write_text(json.dumps(config))
     known = {f"scene-train-{number:05}" for number in range(4)}
     assert {e.image_id for e in read_report(run.path).examples if e.picture is not None} <= known
@@ -449,11 +454,11 @@ def test_a_histogram_adds_up_to_all_pairs_and_lies_on_the_scale_of_the_component
 
 
 def test_captions_and_names_are_shown_as_they_are(tmp_path):
-    wild = "a $x^{ | `b` <script>alert(1)</script> *c* [d](e)\nnew"
+    wild = "a $x^{$ | `b` <script>alert(1)</script> *c* [d](e)\nnew"
     pictures = {"source": "scenes:4"}
     images = truepair.load("scenes:4").images
     pairs = table([0.1, 0.9], image_id=list(images.ids[:2]), caption=[wild, "漢字 of no known font"])
-    run = hand_written(tmp_path / "_run_$1", [record(belief_matched_mean=0.5)], pairs, data=pictures)
+    run = hand_written(tmp_path / "_run_$x^{$", [record(belief_matched_mean=0.5)], pairs, data=pictures)
     report = read_report(run)
     assert "examples.png" in {path.name for path in write_report(report, tmp_path / "report")}
     check_picture(tmp_path / "report" / "examples.png")
@@ -461,9 +466,10 @@ def test_captions_and_names_are_shown_as_they_are(tmp_path):
     assert "<script>" not in page
     assert markdown([["a", "b"], [wild, "x"]]).splitlines()[-1].replace("\\|", "").count("|") == 3
     assert escaped("a_b") == "a\\_b"
-    figure = belief_by_epoch([report, replace(report, name="$" + "x" * 99)])
+    write_comparison([report, replace(report, method="other")], tmp_path / "two")
+    figure = belief_by_epoch([report, replace(report, name="$x^{$" + "x" * 99)])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels[0] == " _run_$1" and len(labels[1]) <= LETTERS - SIGN
+    assert labels[0] == " _run_$x^{$" and len(labels[1]) <= LETTERS - SIGN
     assert shortened("x" * 44) == "x" * 44
 
 

@@ -131,11 +131,13 @@ def test_the_command_says_what_it_did_and_how_captions_are_read(path, vocabulary
     text = capsys.readouterr().out
     for expected in ["SAF, ensemble of two networks (A, B)", "epoch 3", "480.5", "4 regions of width 7", "14 words"]:
         assert expected in text
-    assert "2 words of the vocabulary are never read" in text and ". n't" in text
+    assert "never read" not in text
 
 
 def test_words_that_no_caption_is_read_as():
-    assert unreachable_words(Vocabulary((*WORDS, "'s", "and/or", "<mask>"))) == [".", "n't", "and/or"]
+    assert unreachable_words(Vocabulary((*WORDS, "'s", "and/or", "<mask>"))) == ["and/or"]
+    without = tuple(word for word in WORDS if word != ".")
+    assert unreachable_words(Vocabulary((*without, "'s"))) == ["n't"]
     assert "'s" in tokenise("the horse's boat")
 
 

@@ -26,17 +26,27 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0x2000) if unicodedata.categ
 _RUN = rf"[^\W_](?:[^\W_]|[{_MARKS}])*"
 _WORD = re.compile(rf"{_RUN}(?:-{_RUN})*|(?<=[^\W_])'{_RUN}")
 
+# What the field's published vocabularies were made with (NLTK's word_tokenize) does beyond that: "n't" is a word of its
+# own, numbers keep their inner signs, and every other sign is a word.
+_WORD_OR_SIGN = re.compile(rf"{_RUN}(?=n't\b)|n't\b|\d+(?:[.,/:]\d+)+|{_WORD.pattern}|\.\.\.|[^\w\s]")
 
-def tokenise(caption: str) -> list[str]:
+
+def tokenise(caption: str, *, signs: bool = False) -> list[str]:
     """The words of a caption in lower case; punctuation, underscores and symbols separate words and are dropped.
 
     Letters are brought to their composed Unicode form and the curly apostrophe to the straight one, so that one
     word is always spelled one way. Scripts without spaces give one word per run of letters.
 
+    Args:
+        signs: punctuation marks and symbols are words as well, as in the field's published vocabularies.
+
     >>> tokenise("Women's T-shirt, 2 colours!")
     ['women', "'s", 't-shirt', '2', 'colours']
+    >>> tokenise("He isn't 1,000 years old.", signs=True)
+    ['he', 'is', "n't", '1,000', 'years', 'old', '.']
     """
-    return _WORD.findall(unicodedata.normalize("NFC", caption.lower()).replace("\u2019", "'"))
+    pattern = _WORD_OR_SIGN if signs else _WORD
+    return pattern.findall(unicodedata.normalize("NFC", caption.lower()).replace("\u2019", "'"))
 
 
 @dataclass(frozen=True)
@@ -126,9 +136,17 @@ class Vocabulary:
         """The id of `<mask>`; that of `<unk>` in published vocabularies without a mask, as CRCL's code has it."""
         return self.index.get(MASK, self.unknown)
 
+    @property
+    def reads_signs(self) -> bool:
+        """Whether the full stop is a word of it: then it was made of captions whose punctuation marks were words."""
+        return "." in self.index
+
     def encode(self, caption: str) -> list[int]:
-        """The ids start, words, end; an unknown word, or a caption without any word, gives `<unk>`. Length >= 3."""
-        ids = [self.index.get(word, self.unknown) for word in tokenise(caption)]
+        """The ids start, words, end; an unknown word, or a caption without any word, gives `<unk>`. Length >= 3.
+
+        A vocabulary with the full stop among its words (`reads_signs`) has captions read with their punctuation.
+        """
+        ids = [self.index.get(word, self.unknown) for word in tokenise(caption, signs=self.reads_signs)]
         return [self.start, *(ids or [self.unknown]), self.end]
 
     @classmethod

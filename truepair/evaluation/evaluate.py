@@ -17,7 +17,8 @@ from truepair.evaluation.retrieval import folds_of, mean_over_folds, recall, rec
 IntArray = npt.NDArray[np.int64]
 
 WHOLE_MATRIX_BYTES = 64 << 20
-"""A similarity matrix up to this size is computed once and kept; a larger one is computed twice, block by block."""
+"""A similarity matrix up to this size is computed once and kept; a larger one is computed twice, block by block, unless
+its cells are costly (local engines): then it is kept whatever its size."""
 
 
 class ScoresPairs(Protocol):
@@ -52,6 +53,6 @@ def _figures(
     model: ScoresPairs, pairs: Pairs, images: IntArray, texts: IntArray, image_of_text: IntArray
 ) -> dict[str, float]:
     blocks = model.similarity_blocks(pairs, images, texts)
-    if 4 * len(images) * len(texts) <= WHOLE_MATRIX_BYTES:
+    if 4 * len(images) * len(texts) <= WHOLE_MATRIX_BYTES or getattr(blocks, "costly", False):
         return recall(torch.cat(list(blocks)), image_of_text)
     return recall_from_ranks(*ranks_from_blocks(lambda: blocks, torch.from_numpy(image_of_text)))

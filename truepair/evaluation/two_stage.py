@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.data.pairs import IntArray, Pairs
+from truepair.data.pairs import Pairs
 from truepair.errors import InputError
 from truepair.evaluation.evaluate import WHOLE_MATRIX_BYTES, ScoresPairs
 from truepair.evaluation.progress import Watched, counted
@@ -101,7 +101,8 @@ def evaluate_two_stage(
     for_images = Candidates.of_images(asking, texts_of_image[asking], image_of_text)
     for_texts = Candidates.of_texts(images_of_text, image_of_text)
     table = CellTable(len(pairs.texts), [for_images, for_texts])
-    table.fill(_cells_of(model, pairs, every_image, every_text), progress)
+    cells: Any = model.similarity_blocks(pairs, every_image, every_text)
+    table.fill(cells, progress)
     final_image_ranks = image_ranks.clone()
     final_image_ranks[asking] = reranked(for_images, table, image_ranks[asking])
     final_text_ranks = reranked(for_texts, table, text_ranks)
@@ -195,16 +196,6 @@ class ScoresCells(Protocol):
     def cells(self, image_index: Tensor, text_index: Tensor) -> Iterable[Tensor]:
         """Similarities of single cells in order, in 1-d pieces; cells are sorted by image, then text."""
         ...
-
-
-def _cells_of(model: ScoresPairs, pairs: Pairs, image_rows: IntArray, text_rows: IntArray) -> ScoresCells:
-    blocks: Any = model.similarity_blocks(pairs, image_rows, text_rows)
-    if not hasattr(blocks, "cells"):
-        from truepair.models.ensemble_model import EnsembleBlocks  # an ensemble of one is the model itself
-
-        blocks = EnsembleBlocks([blocks])
-    scorer: ScoresCells = blocks
-    return scorer
 
 
 def _kept_if_small(blocks: Iterable[Tensor], pairs: Pairs) -> Iterable[Tensor]:

@@ -197,6 +197,22 @@ def record_of(cell: Cell, folder: RunFolder) -> dict[str, Any]:
         "result": json.loads(folder.result.read_text(encoding="utf-8")),
         "epochs_trained": len(timings),
         "training_seconds": round(sum(line["seconds"] for line in timings), 1),
+        "epochs": [epoch_of(line) for line in read_lines(folder.metrics)],
+    }
+
+
+def epoch_of(line: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of an epoch: how well it ranks, how it divides."""
+    found = line["detection"] or {}
+    return {
+        "epoch": line["epoch"],
+        "dev_rsum": None if line["dev"] is None else round(line["dev"]["rsum"], 2),
+        "auroc": found.get("auroc") and round(found["auroc"], 4),
+        "division_accuracy": found.get("division_accuracy") and round(found["division_accuracy"], 4),
+        **{
+            name: value if isinstance(value, int) else value and round(value, 4)
+            for name, value in line["division"].items()
+        },
     }
 
 

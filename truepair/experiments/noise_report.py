@@ -23,9 +23,16 @@ TITLES = {
     "oracle": "oracle (InfoNCE on the truly matched pairs)",
     "crcl": "CRCL",
     "crcl-single": "CRCL without a refining piece",
+    "gsc": "GSC",
+    "gsc-dual": "GSC, two networks",
+    "ugncl": "UGNCL",
     "infonce": "InfoNCE",
     "triplet": "triplet, hardest negatives",
 }
+
+
+EXPLORED_TITLES = {"ugncl-letter": "UGNCL to the letter"}
+ENGINE_TITLES = {"global": "global engine", "sgr": "SGR", "saf": "SAF", "sgraf": "SGRAF (mean of SGR and SAF)"}
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -72,14 +79,14 @@ def cell(values: list[float], digits: int) -> str:
 
 
 def ratio_table(groups: Groups) -> str:
-    """What CRCL and InfoNCE keep of the oracle and of InfoNCE trained without noise, in percent of mean rSum."""
+    """What the methods keep of the oracle and of InfoNCE trained without noise, in percent of mean rSum."""
     rates = sorted({rate for _, rate in groups if rate > 0})
     lines = ["| | " + " | ".join(f"{100 * rate:.0f} %" for rate in rates) + " |", "|---" * (len(rates) + 1) + "|"]
     references: list[tuple[str, Callable[[float], tuple[str, float]]]] = [
         ("share of the oracle at the same noise", lambda rate: ("oracle", rate)),
         ("share of InfoNCE without noise", lambda rate: ("infonce", 0.0)),
     ]
-    for method in ("crcl", "crcl-single", "infonce"):
+    for method in ("crcl", "crcl-single", "gsc", "gsc-dual", "ugncl", "infonce"):
         for title, reference in references:
             cells = []
             for rate in rates:
@@ -127,6 +134,70 @@ def provenance(records: list[Record]) -> str:
     )
 
 
+DIVISIONS_SHOWN = (("global", "ugncl"), ("global", "ugncl-letter"), ("global", "gsc"), ("sgr", "ugncl"), ("sgr", "gsc"))
+
+BELIEFS = (
+    "**Finding the mismatched pairs, AUROC** of what each method believes of a training pair (CRCL, GSC: label y; "
+    "UGNCL: share of the evidence; the others: the matching probability last seen in training):"
+)
+DIVISIONS = (
+    "**Division accuracy** (CRCL: y ≥ 0.1; GSC: the two groups of log odds of y; UGNCL: clean and hard-clean; the "
+    "others: probability ≥ 0.5):"
+)
+
+
+def local_report(records: list[Record]) -> str:
+    """The section on SGR, SAF and their ensemble."""
+    parts = [provenance(records)]
+    for engine, title in ENGINE_TITLES.items():
+        here = [record for record in records if record["cell"].get("engine", "global") == engine]
+        if not here:
+            continue
+        groups = group(here)
+        parts += [f"**{title}, test rSum:**", value_table(groups, lambda record: record["result"]["test"]["rsum"], 1)]
+        if any(record["result"]["detection"] for record in here):
+            parts += [
+                f"**{title}, AUROC:**",
+                value_table(groups, detection_of("auroc"), 4),
+                f"**{title}, division accuracy:**",
+                value_table(groups, detection_of("division_accuracy"), 3),
+            ]
+    return "\n\n".join(parts)
+
+
+def division_by_epoch(records: list[Record], chosen: tuple[tuple[str, str], ...], rate: float) -> str:
+    """Epoch by epoch, how a method divided the pairs: one table for each (engine, method), seed 0."""
+    parts = []
+    for engine, method in chosen:
+        here = [
+            record
+            for record in records
+            if (record["cell"].get("engine", "global"), record["cell"]["method"]) == (engine, method)
+            and record["cell"]["noise"] == rate
+            and record["cell"]["seed"] == 0
+            and record.get("epochs")
+        ]
+        if not here:
+            continue
+        title = {**TITLES, **EXPLORED_TITLES}[method]
+        lines = [
+            f"**{title}, {ENGINE_TITLES[engine]}, {100 * rate:.0f} % noise, seed 0:** parts in pairs, and how many "
+            "percent of each are truly matched",
+            "",
+            "| epoch | clean | matched | hard | matched | noisy | matched | accuracy | AUROC | dev rSum |",
+            "|---" * 10 + "|",
+        ]
+        for line in here[0]["epochs"]:
+            cells = [str(line["epoch"])]
+            for part in ("clean", "hard", "noisy"):
+                share = line.get(f"{part}_matched")
+                cells += [str(line[part]), "–" if share is None else f"{100 * share:.0f} %"]
+            cells += [f"{line['division_accuracy']:.3f}", f"{line['auroc']:.3f}", f"{line['dev_rsum']:.1f}"]
+            lines.append("| " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def full_report(records: list[Record]) -> str:
     """The section of docs/results.md."""
     groups = group(records)
@@ -137,12 +208,11 @@ def full_report(records: list[Record]) -> str:
         value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
         "**What is kept:**",
         ratio_table(groups),
-        "**Finding the mismatched pairs, AUROC** of what each method believes of a training pair (CRCL: y; the others: "
-        "the matching probability last seen in training):",
+        BELIEFS,
         value_table(groups, detection_of("auroc"), 4),
         "**Average precision** of the same:",
         value_table(groups, detection_of("average_precision"), 4),
-        "**Division accuracy** (CRCL: y ≥ 0.1; the others: probability ≥ 0.5):",
+        DIVISIONS,
         value_table(groups, detection_of("division_accuracy"), 3),
     ]
     for rate in rates:
@@ -190,11 +260,23 @@ def main() -> None:
     parser.add_argument(
         "--longer", type=Path, default=Path("results/noise-20-epochs"), help="of longer runs [results/noise-20-epochs]"
     )
+    parser.add_argument(
+        "--local", type=Path, default=Path("results/noise-local"), help="of SGR and SAF [results/noise-local]"
+    )
+    parser.add_argument(
+        "--explored", type=Path, default=Path("results/explored"), help="beside the table [results/explored]"
+    )
     options = parser.parse_args()
     records = read_records(options.results)
     replace_section(Path("docs/results.md"), "noise table", full_report(records))
     if any(options.longer.glob("*.json")):
         replace_section(Path("docs/results.md"), "longer table", longer_report(read_records(options.longer)))
+    beside = [*records]
+    for folder in (options.local, options.explored):
+        beside += read_records(folder) if any(folder.glob("*.json")) else []
+    if any(options.local.glob("*.json")):
+        replace_section(Path("docs/results.md"), "local table", local_report(read_records(options.local)))
+    replace_section(Path("docs/results.md"), "division table", division_by_epoch(beside, DIVISIONS_SHOWN, 0.4))
     replace_section(Path("README.md"), "noise table", short_report(records))
     print(f"docs/results.md and README.md: tables of {len(records)} runs")
 

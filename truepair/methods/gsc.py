@@ -63,7 +63,7 @@ class GSC(Method):
         """New labels from what the epoch saw: y = min(y_CM, y_IM) (eq. 5), both smoothed over epochs (eq. 10)."""
         scalars: dict[str, float] = {}
         for suffix in self.suffixes:
-            posterior, record = self.structural_posterior(memory.read("seen_structure" + suffix))
+            posterior, record = self.structural_posterior(memory.read("seen_structure" + suffix), position)
             indicators = {"cross_modal": memory.read("seen_probability" + suffix), "intra_modal": posterior}
             momenta = {"cross_modal": self.config.cross_modal_momentum, "intra_modal": self.config.intra_modal_momentum}
             for field, new in indicators.items():
@@ -75,7 +75,7 @@ class GSC(Method):
             scalars["label_mean" + suffix] = float(label.mean())
         return scalars
 
-    def structural_posterior(self, structure: Tensor) -> tuple[Tensor, dict[str, float]]:
+    def structural_posterior(self, structure: Tensor, position: EpochPosition) -> tuple[Tensor, dict[str, float]]:
         """How probably each pair belongs to the part with the larger S_IM (eq. 4), (N,) in [0, 1]; and the fit.
 
         Where one normal distribution explains the values as well as two, they tell nothing: every pair gets 1.
@@ -91,11 +91,18 @@ class GSC(Method):
             record[f"mixture_{name}_weight"] = float(mixture.weights[part])
         if not mixture.two_components:
             logger.warning(
-                "GSC: the intra-modal similarities of this epoch show no two groups; the cross-modal indicator decides"
+                "GSC: the intra-modal similarities of epoch %d show no two groups (separation %.2f, asked for 2); the "
+                "cross-modal indicator decides",
+                position.overall,
+                mixture.separation,
             )
             return torch.ones_like(structure), record
         if not mixture.converged:
-            logger.warning("GSC: the mixture of the intra-modal similarities did not converge; its last state is used")
+            logger.warning(
+                "GSC: the mixture of epoch %d did not converge within %d steps; its last state is used",
+                position.overall,
+                mixture.iterations,
+            )
         return torch.from_numpy(mixture.posterior(scaled.double().numpy())).float(), record
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:

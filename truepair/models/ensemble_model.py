@@ -10,7 +10,6 @@ from torch import Tensor
 
 from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
-from truepair.models.cells import cell_pieces
 from truepair.models.retrieval_model import RetrievalModel, SimilarityBlocks
 
 
@@ -107,13 +106,14 @@ class EnsembleBlocks:
 
     def __init__(self, members: Sequence[SimilarityBlocks]) -> None:
         self._members = members
+        self.costly = any(member.costly for member in members)
 
     def __iter__(self) -> Iterator[Tensor]:
         return (_mean(parts) for parts in aligned(self._members))
 
     def cells(self, image_index: Tensor, text_index: Tensor) -> Iterator[Tensor]:
-        """The mean similarity of single cells, in order, as `cell_pieces` gives them."""
-        members = [cell_pieces(member, image_index, text_index) for member in self._members]
+        """The mean similarity of single cells, in order, as `SimilarityBlocks.cells` gives them."""
+        members = [member.cells(image_index, text_index) for member in self._members]
         return (_mean(parts) for parts in zip(*members, strict=True))
 
 

@@ -69,6 +69,8 @@ class LocalEngine(SingleViewEngine[Fragments]):
         config: SGR or SAF, and the sizes.
     """
 
+    costly = True
+
     def __init__(self, feature_width: int, regions: int, vocabulary_size: int, config: SGRConfig | SAFConfig) -> None:
         super().__init__()
         width, similarity_width = config.width, config.similarity_width

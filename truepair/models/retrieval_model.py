@@ -25,6 +25,9 @@ from truepair.seeding import torch_seeded
 
 ENCODING_BATCH = 256
 
+TEXTS_AT_ONCE = 1024
+"""Texts that are compared with one image in one call of `cells`: what is copied of their encodings stays small."""
+
 
 class RetrievalModel:
     """An engine and its vocabulary: encodes the two sides of any `Pairs` and scores them against each other.
@@ -80,17 +83,45 @@ class RetrievalModel:
 
 
 class SimilarityBlocks:
-    """A similarity matrix that is computed again, block of rows by block of rows, every time it is iterated."""
+    """A similarity matrix that is computed again, block of rows by block of rows, every time it is iterated.
+
+    Attributes:
+        costly: computing a cell costs far more than the memory it takes (local engines).
+    """
 
     def __init__(self, engine: SimilarityEngine[Any], images: Any, count: int, texts: Any, memory_bytes: int) -> None:
-        self._arguments = (engine, images, count, texts)
+        self._engine, self._images, self._count, self._texts = engine, images, count, texts
         self._memory_bytes = memory_bytes
+        self.costly = any(network.costly for network in engine.networks())
 
     def __iter__(self) -> Iterator[Tensor]:
-        engine, images, count, texts = self._arguments
-        with evaluating(engine):
-            for block in similarity_blocks(engine, images, count, texts, memory_bytes=self._memory_bytes):
+        with evaluating(self._engine):
+            for block in similarity_blocks(
+                self._engine, self._images, self._count, self._texts, memory_bytes=self._memory_bytes
+            ):
                 yield block.float().cpu()
+
+    @torch.inference_mode()
+    def cells(self, image_index: Tensor, text_index: Tensor) -> Iterator[Tensor]:
+        """The similarity of cell c, image `image_index[c]` and text `text_index[c]`, in order, as 1-d float32 pieces.
+
+        A run of cells with the same image is one call of the engine (of at most `TEXTS_AT_ONCE` texts): sort by image.
+        A call has its price, so few texts an image are dearer each: 20 cost some two times as much as in whole rows,
+        100 some one and a half times.
+
+        Args:
+            image_index, text_index: (cells,) int64 on the CPU, rows and columns of this matrix.
+
+        Yields:
+            Pieces on the CPU; their sizes depend on the cells alone, not on the model.
+        """
+        rows, counts = torch.unique_consecutive(image_index, return_counts=True)
+        with evaluating(self._engine):
+            for row, columns in zip(torch.split(rows, 1), torch.split(text_index, counts.tolist()), strict=True):
+                image = self._engine.select(self._images, row)
+                for part in torch.split(columns, TEXTS_AT_ONCE):
+                    similarity = self._engine.similarity(image, self._engine.select(self._texts, part))
+                    yield similarity.flatten().float().cpu()
 
 
 @contextmanager

@@ -56,6 +56,8 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     A score is a cosine (global engines) or a free logit (SGR, SAF).
     """
 
+    costly: bool = False  # a cell costs far more time than the memory it takes
+
     @abstractmethod
     def scores(self, images: Encoded, texts: Encoded) -> Tensor:
         """r of every image (row) and every text (column), (n, m) float32."""

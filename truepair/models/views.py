@@ -27,6 +27,7 @@ class MultiViewEngine(ScoringEngine[Views]):
     def __init__(self, base: SingleViewEngine[Any], views: int) -> None:
         super().__init__()
         self.base = base
+        self.costly = base.costly
         self.further_regions = nn.ModuleList(base.new_region_encoder() for _ in range(views - 1))
 
     def encode_images(self, images: ImageBatch) -> Views:

@@ -3,12 +3,10 @@
 Such a run holds `config.json` (what was imported from where), `vocabulary.json`, `model.safetensors` and `result.json`
 (without figures: nothing was trained or scored here). It cannot be resumed.
 
-How captions are read differs from the authors' code in one respect: there NLTK's `word_tokenize` splits the lower-cased
-caption, here `truepair.data.text.tokenise` does. Both put <start> and <end> around the words and turn words that the
-vocabulary lacks into <unk>. But NLTK makes punctuation a word of its own ("." ends many captions, and stands in the
-published vocabularies of Flickr30K and MS-COCO), splits "isn't" into "is" and "n't", and keeps "1/2" whole; here
-punctuation is dropped, "isn't" gives "isn" and "'t", and "1/2" gives "1" and "2". So figures differ somewhat from the
-published ones. `unreachable_words` says which words of a vocabulary are never read.
+The authors split captions with NLTK's `word_tokenize`, for which punctuation marks are words and "isn't" is "is" and
+"n't". A vocabulary made that way has captions read so here, too (`Vocabulary.reads_signs`). What still differs is rare:
+quotation marks, abbreviations ("mr."), words joined by a slash. `unreachable_words` lists the words of a vocabulary
+that are never read.
 """
 
 from __future__ import annotations
@@ -150,9 +148,12 @@ def source_of(path: Path, networks: list[ReleasedModel]) -> dict[str, Any]:
 
 
 def unreachable_words(vocabulary: Vocabulary) -> list[str]:
-    """The words no caption is ever read as, because captions are split in another way: punctuation above all."""
+    """The words no caption is ever read as, because captions are split in another way."""
+    signs = vocabulary.reads_signs
     return [
         word
         for word in vocabulary.words
-        if word not in SPECIALS and tokenise(word) != [word] and tokenise("a" + word) != ["a", word]  # "'s" ends a word
+        if word not in SPECIALS
+        and tokenise(word, signs=signs) != [word]
+        and tokenise("a" + word, signs=signs) != ["a", word]  # "'s" ends a word
     ]
