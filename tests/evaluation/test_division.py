@@ -30,6 +30,8 @@ def test_two_groups_of_odds_are_told_apart_where_a_threshold_of_a_half_is_not():
     assert ((divide_by_odds(belief) == Part.CLEAN) == truth).float().mean() > 0.99
 
 
-@pytest.mark.parametrize("belief", [torch.ones(50), torch.zeros(50), torch.full((1,), 0.2), torch.linspace(0.4, 0.6, 9)])
+@pytest.mark.parametrize(
+    "belief", [torch.ones(50), torch.zeros(50), torch.full((1,), 0.2), torch.linspace(0.4, 0.6, 9)]
+)
 def test_one_group_is_clean(belief):
     assert (divide_by_odds(belief) == Part.CLEAN).all()

@@ -245,10 +245,11 @@ def test_the_layout_for_a_cpu_and_that_for_an_accelerator_give_the_same(kind, le
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tiny_memory_budget_changes_no_number(kind, way):
-    images, texts = fragments(RAGGED), fragments([3, 5, 1, 3, 1], seed=3)
+    # One image and caption at a time; all images, one after the other; everything at once.
+    images, texts = fragments(RAGGED, width=64), fragments([3, 5, 1, 3, 1], width=64, seed=3)
     found = []
-    for memory_bytes in (1, 2000, 1 << 30):
-        model = engine(kind)
+    for memory_bytes in (1, 7000, 1 << 30):
+        model = engine(kind, width=64, similarity_width=3)
         model.memory_bytes = memory_bytes
         scores = WAYS[way][0](model, images, texts)
         found.append((scores, gradients(model, scores, images, texts)))
@@ -257,6 +258,31 @@ def test_a_tiny_memory_budget_changes_no_number(kind, way):
     for scores, found_gradients in found[:-1]:
         torch.testing.assert_close(scores, found[-1][0], rtol=0, atol=1e-12)
         assert_same_gradients(found_gradients, found[-1][1], relative=1e-10)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_reasoning_that_is_computed_again_in_the_backward_pass_gives_the_same(way):
+    images, texts = fragments(RAGGED), fragments([3, 5, 1, 3, 1], seed=3)
+    found = []
+    for kept_bytes in (0, 1 << 30):
+        model = engine(SGRConfig)
+        model.kept_bytes = kept_bytes
+        scores = WAYS[way][0](model, images, texts)
+        found.append((scores, gradients(model, scores, images, texts)))
+    assert torch.equal(found[0][0], found[1][0])
+    assert_same_gradients(found[0][1], found[1][1], relative=1e-12)
+
+
+def test_reasoning_keeps_for_the_backward_pass_what_its_budget_allows(monkeypatch):
+    asked = []
+    model = engine(SGRConfig)
+    forward = model.head.forward
+    monkeypatch.setattr(model.head, "forward", lambda *a, keep: asked.append(keep) or forward(*a, keep=keep))
+    images, texts = fragments(RAGGED), fragments([3, 1], seed=3)
+    nodes = 4 * (4 + 2)  # images times the nodes of both captions; queries and values of two steps, 6 wide, 8 bytes
+    for model.kept_bytes, kept in ((2 * 2 * nodes * 6 * 8, True), (2 * 2 * nodes * 6 * 8 - 1, False)):
+        model.scores(images, texts)
+        assert asked.pop() is kept
 
 
 @pytest.mark.parametrize("kind", KINDS)

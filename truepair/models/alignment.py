@@ -42,7 +42,7 @@ class Alignment(nn.Module):
         present: Tensor | None,
         groups: list[Group],
         membership: Tensor,
-        block_bytes: int,
+        buffers: Tensor,
     ) -> Tensor:
         """Nodes of all pairs, (m (n + T), S): group after group, in each image after image, the global node first.
 
@@ -50,22 +50,30 @@ class Alignment(nn.Module):
             images: regions (m, R, D) and wholes (m, D); `present` (m, R) is True where there is a region.
             texts: words (T, D), group after group, and wholes (n, D) in the same order.
             membership: (T, n) one-hot.
-            block_bytes: size of the buffer of differences.
+            buffers: (2, images at a time, T, D), what stands there is overwritten, in the backward pass as well.
         """
         nodes: Tensor = _Align.apply(  # type: ignore[no-untyped-call]
-            *images, *texts, *self.parameters(), present, groups, membership, block_bytes
+            *images, *texts, *self.parameters(), present, groups, membership, buffers
         )
         return nodes
 
     def by_position(
-        self, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor], upper: bool, block_bytes: int
-    ) -> Tensor:
-        """Nodes (P (1 + L), S) of pairs of images whose regions (count, L, D) are compared position by position.
+        self,
+        first: tuple[Tensor, Tensor],
+        second: tuple[Tensor, Tensor],
+        chunks: list[slice],
+        upper: bool,
+        block_bytes: int,
+    ) -> list[Tensor]:
+        """Nodes of pairs of images whose regions (count, L, D) are compared position by position.
 
-        All pairs, row after row; with `upper`, of equal first and second, the pairs i ≤ j alone.
+        For each of some chunks of the rows of `first`: (P (1 + L), S), the pairs of row after row with all of `second`;
+        with `upper`, of equal first and second, the pairs i ≤ j alone.
         """
-        nodes: Tensor = _Compare.apply(*first, *second, *self.parameters(), upper, block_bytes)  # type: ignore[no-untyped-call]
-        return nodes
+        nodes: tuple[Tensor, ...] = _Compare.apply(  # type: ignore[no-untyped-call]
+            *first, *second, *self.parameters(), chunks, upper, block_bytes
+        )
+        return list(nodes)
 
 
 class _Align(torch.autograd.Function):
@@ -83,18 +91,16 @@ class _Align(torch.autograd.Function):
         present: Tensor | None,
         groups: list[Group],
         membership: Tensor,
-        block_bytes: int,
+        buffers: Tensor,
     ) -> Tensor:
-        count, (total, width) = len(regions), words.shape
+        count, total = len(regions), len(words)
         attention = attend(regions, words, present, membership)
         norm = attended_norm(attention.weights, regions)
         scaled = attention.weights * inverse_norm(norm)
         nodes = regions.new_empty(count * (total + len(whole_texts)), len(local_bias))
         local_norm, whole_norm = norm.new_empty(count, total, 1), norm.new_empty(count, len(whole_texts), 1)
-        of_blocks = blocks(count, total * width * words.element_size(), block_bytes)
-        buffer = words.new_empty(of_blocks[0].stop, total, width)
-        for rows in of_blocks:
-            difference = buffer[: rows.stop - rows.start]
+        for rows in blocks(count, 1, buffers.shape[1]):
+            difference = buffers[0, : rows.stop - rows.start]
             torch.baddbmm(words, scaled[rows].transpose(1, 2), regions[rows], beta=-1, out=difference)
             projected, found = project_in_place(difference.flatten(0, 1), local_weight, local_bias)
             local_norm[rows] = found.view(-1, total, 1)
@@ -112,7 +118,7 @@ class _Align(torch.autograd.Function):
             regions, whole_images, words, whole_texts, local_weight, whole_weight, membership,
             attention.weights, attention.activated, attention.norm, norm, local_norm, whole_norm, nodes,
         )  # fmt: skip
-        ctx.groups, ctx.block_bytes = groups, block_bytes
+        ctx.groups, ctx.buffers = groups, buffers
         return nodes
 
     @staticmethod
@@ -122,21 +128,21 @@ class _Align(torch.autograd.Function):
             regions, whole_images, words, whole_texts, local_weight, whole_weight, membership,
             weights, activated, affinity_norm, norm, local_norm, whole_norm, nodes,
         ) = ctx.saved_tensors  # fmt: skip
-        groups, count, (total, width), captions = ctx.groups, len(regions), words.shape, len(whole_texts)
+        groups, buffers, gradient = ctx.groups, ctx.buffers, gradients[0].contiguous()
+        count, (total, width), captions = len(regions), words.shape, len(whole_texts)
         local, whole = ProjectionGradient(local_weight), ProjectionGradient(whole_weight)
         d_regions, d_words = torch.empty_like(regions), torch.zeros_like(words)
         d_whole_images, d_whole_texts = torch.empty_like(whole_images), torch.zeros_like(whole_texts)
         scaled = weights * inverse_norm(norm)
         d_weights = torch.empty_like(weights)
-        of_blocks = blocks(count, total * width * words.element_size(), ctx.block_bytes)
-        buffers = words.new_empty(2, of_blocks[0].stop, total, width)
-        for rows in of_blocks:
+        for_words = nodes.new_empty(2, buffers.shape[1], total, nodes.shape[1])
+        for_wholes = nodes.new_empty(2, buffers.shape[1], captions, nodes.shape[1])
+        for rows in blocks(count, 1, buffers.shape[1]):
             size = rows.stop - rows.start
-            units, of_units = (nodes.new_empty(size, total, nodes.shape[1]) for _ in range(2))
-            whole_units, of_whole_units = (nodes.new_empty(size, captions, nodes.shape[1]) for _ in range(2))
+            (units, of_units), (whole_units, of_whole_units) = for_words[:, :size], for_wholes[:, :size]
             for into_words, into_wholes, source in (
                 (units, whole_units, nodes),
-                (of_units, of_whole_units, gradients[0].contiguous()),
+                (of_units, of_whole_units, gradient),
             ):
                 for place in places(groups, count):
                     part = place.of_nodes(source, count)[rows]
@@ -192,73 +198,83 @@ class _Compare(torch.autograd.Function):
         local_bias: Tensor,
         whole_weight: Tensor,
         whole_bias: Tensor,
+        chunks: list[slice],
         upper: bool,
         block_bytes: int,
-    ) -> Tensor:
-        length = first.shape[1]
-        spans = pair_spans(len(first), len(second), upper)
-        pairs = spans[-1][1].stop
-        nodes = first.new_empty(pairs, 1 + length, len(local_bias))
-        norms = first.new_empty(pairs, 1 + length, 1)
-        for row, span, start in spans:
-            for part, single, others, weight, bias in (
-                (slice(1, None), first[row], second, local_weight, local_bias),
-                (slice(0, 1), whole_first[row, None], whole_second[:, None], whole_weight, whole_bias),
-            ):
-                for some in blocks(len(second) - start, others[0].numel() * first.element_size(), block_bytes):
-                    difference = single - others[start + some.start : start + some.stop]
+    ) -> tuple[Tensor, ...]:
+        length, row_bytes = first.shape[1], first[0].numel() * first.element_size()
+        runs = [pair_runs(rows, len(second), upper, row_bytes, block_bytes) for rows in chunks]
+        every_nodes, every_norm = [], []
+        for of_chunk in runs:
+            pairs = of_chunk[-1].pairs.stop
+            nodes = first.new_empty(pairs, 1 + length, len(local_bias))
+            norms = first.new_empty(pairs, 1 + length, 1)
+            for run in of_chunk:
+                for part, single, others, weight, bias in (
+                    (slice(1, None), first[run.row], second, local_weight, local_bias),
+                    (slice(0, 1), whole_first[run.row, None], whole_second[:, None], whole_weight, whole_bias),
+                ):
+                    difference = single - others[run.columns]
                     projected, norm = project_in_place(difference.flatten(0, 1), weight, bias)
-                    at = slice(span.start + some.start, span.start + some.stop)
-                    norms[at, part] = norm.view(*difference.shape[:2], 1)
-                    scale = inverse_norm(norm).view(*difference.shape[:2], 1)
-                    torch.mul(projected.view(*difference.shape[:2], -1), scale, out=nodes[at, part])
-        ctx.save_for_backward(first, whole_first, second, whole_second, local_weight, whole_weight, norms, nodes)
-        ctx.spans, ctx.block_bytes = spans, block_bytes
-        return nodes.flatten(0, 1)
+                    norm = norm.view(*difference.shape[:2], 1)
+                    norms[run.pairs, part] = norm
+                    into = nodes[run.pairs, part]
+                    torch.mul(projected.view(into.shape), inverse_norm(norm), out=into)
+            every_nodes.append(nodes.flatten(0, 1))
+            every_norm.append(norms)
+        ctx.save_for_backward(
+            first, whole_first, second, whole_second, local_weight, whole_weight, *every_norm, *every_nodes
+        )
+        ctx.runs = runs
+        return tuple(every_nodes)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        first, whole_first, second, whole_second, local_weight, whole_weight, norms, nodes = ctx.saved_tensors
+        first, whole_first, second, whole_second, local_weight, whole_weight, *rest = ctx.saved_tensors
         local, whole = ProjectionGradient(local_weight), ProjectionGradient(whole_weight)
-        gradient = gradients[0].reshape(nodes.shape)
         found = [torch.zeros_like(side) for side in (first, whole_first, second, whole_second)]
-        for row, span, start in ctx.spans:
-            for part, single, others, into_single, into_others, project in (
-                (slice(1, None), first[row], second, found[0][row], found[2], local),
-                (
-                    slice(0, 1),
-                    whole_first[row, None],
-                    whole_second[:, None],
-                    found[1][row, None],
-                    found[3][:, None],
-                    whole,
-                ),
-            ):
-                for some in blocks(len(second) - start, others[0].numel() * first.element_size(), ctx.block_bytes):
-                    columns = slice(start + some.start, start + some.stop)
-                    at = slice(span.start + some.start, span.start + some.stop)
+        every_norm, every_nodes = rest[: len(ctx.runs)], rest[len(ctx.runs) :]
+        for of_chunk, norms, nodes, gradient in zip(ctx.runs, every_norm, every_nodes, gradients, strict=True):
+            nodes, gradient = (values.reshape(*norms.shape[:2], -1) for values in (nodes, gradient))
+            for run in of_chunk:
+                row, columns = run.row, run.columns
+                for part, single, others, into_single, into_others, project in (
+                    (slice(1, None), first[row], second, found[0][row], found[2], local),
+                    (slice(0, 1), whole_first[row], whole_second, found[1][row], found[3], whole),
+                ):
                     difference = single - others[columns]
                     d_difference = project(
-                        gradient[at, part].flatten(0, 1),
-                        nodes[at, part].flatten(0, 1),
-                        norms[at, part].flatten(0, 1),
-                        difference.flatten(0, 1),
-                        torch.empty_like(difference).flatten(0, 1),
+                        gradient[run.pairs, part].flatten(0, 1),
+                        nodes[run.pairs, part].flatten(0, 1),
+                        norms[run.pairs, part].flatten(0, 1),
+                        difference.view(-1, difference.shape[-1]),
+                        torch.empty_like(difference).view(-1, difference.shape[-1]),
                     ).view_as(difference)
                     into_single.add_(d_difference.sum(dim=0))
                     into_others[columns].sub_(d_difference)
-        return (*found, local.weight, local.bias, whole.weight, whole.bias, None, None)
+        return (*found, local.weight, local.bias, whole.weight, whole.bias, None, None, None)
 
 
-def pair_spans(first: int, second: int, upper: bool) -> list[tuple[int, slice, int]]:
-    """For every row: its number, where its pairs stand among all, and the column of the first of them."""
-    spans, at = [], 0
-    for row in range(first):
+@dataclass(frozen=True)
+class Run:
+    """Some pairs of one row: which columns, and where they stand among the pairs of their chunk."""
+
+    row: int
+    columns: slice
+    pairs: slice
+
+
+def pair_runs(rows: slice, columns: int, upper: bool, row_bytes: int, block_bytes: int) -> list[Run]:
+    """The pairs of some rows, row after row, in runs of so many columns as fit a buffer."""
+    runs, at = [], 0
+    for row in range(rows.start, rows.stop):
         start = row if upper else 0
-        spans.append((row, slice(at, at + second - start), start))
-        at += second - start
-    return spans
+        for some in blocks(columns - start, row_bytes, block_bytes):
+            width = some.stop - some.start
+            runs.append(Run(row, slice(start + some.start, start + some.stop), slice(at, at + width)))
+            at += width
+    return runs
 
 
 def attended_norm(weights: Tensor, regions: Tensor) -> Tensor:

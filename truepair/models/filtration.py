@@ -40,7 +40,7 @@ class AttentionFiltration(nn.Module):
         Args:
             columns: n; in training every column must be there as a whole.
             mirrored: the chunks hold the pairs i ≤ j of a symmetric comparison, to be given as (i, j) and (j, i).
-            keep: nothing here is worth computing again.
+            keep: as for `GraphReasoning.vectors`; without effect.
         """
         if not self.norm.training:
             mean, variance = self.norm.running_mean, self.norm.running_var
@@ -66,6 +66,10 @@ class AttentionFiltration(nn.Module):
             for others in mirror:
                 apart = (chunk.rows != chunk.columns).nonzero().squeeze(1)
                 yield chunk.columns[apart], chunk.rows[apart], others[apart]
+
+    def kept(self, nodes: int) -> int:
+        """Numbers that `keep` keeps: nothing here is worth computing again."""
+        return 0
 
     def logits(self, chunk: PairNodes) -> tuple[Tensor, Tensor]:
         """w · s + b of every node (all nodes,), before the batch norm, and the nodes as `filtered` takes them."""

@@ -58,6 +58,9 @@ from truepair.models.similarity import SingleViewEngine
 
 __all__ = ["Fragments", "LocalEngine"]
 
+MOST_WORDS = 512
+"""Words compared at a time on a CPU: finding out which word belongs to which caption grows with their square."""
+
 
 class LocalEngine(SingleViewEngine[Fragments]):
     """Encodings are `Fragments`; a score r is a free logit, its similarity σ(r), its ranking value tanh(r).
@@ -76,6 +79,7 @@ class LocalEngine(SingleViewEngine[Fragments]):
         width, similarity_width = config.width, config.similarity_width
         self.most_regions = regions
         self.memory_bytes: int | None = None  # of one buffer of working memory; None: as it suits the device
+        self.kept_bytes = 1 << 30  # what reasoning may keep for the backward pass; beyond that it is computed again
         self.region_sizes = (feature_width, width)
         self.regions = self.new_region_encoder()
         self.words = DroppingWordEncoder(vocabulary_size, width, config.word_width, config.dropout)
@@ -119,7 +123,9 @@ class LocalEngine(SingleViewEngine[Fragments]):
         No attention; symmetric, except for SAF in training, whose batch norm belongs to the column.
         """
         with torch.autocast(images.vectors.device.type, enabled=False):
-            return self.assemble(self.pairs_of_images(images), (len(images), len(images)), mirrored=True)
+            nodes = (len(images) + 1) * int((images.lengths + 1).sum()) // 2
+            shape = len(images), len(images)
+            return self.assemble(self.pairs_of_images(images), nodes, shape, mirrored=True)
 
     def text_scores(self, texts: Fragments) -> Tensor:
         """[a, b]: text a in the role of the image, its words in that of the regions; text b is the caption."""
@@ -130,12 +136,16 @@ class LocalEngine(SingleViewEngine[Fragments]):
     ) -> Tensor:
         """`scores`, with the captions laid out in a given way."""
         with torch.autocast(images.vectors.device.type, enabled=False):
-            return self.assemble(self.pairs(images, texts, lay_out), (len(images), len(texts)))
+            nodes = len(images) * int((texts.lengths + 1).sum())
+            return self.assemble(self.pairs(images, texts, lay_out), nodes, (len(images), len(texts)))
 
-    def assemble(self, chunks: Iterator[PairNodes], shape: tuple[int, int], *, mirrored: bool = False) -> Tensor:
-        """The matrix of raw scores from the nodes of its pairs."""
+    def assemble(
+        self, chunks: Iterator[PairNodes], nodes: int, shape: tuple[int, int], *, mirrored: bool = False
+    ) -> Tensor:
+        """The matrix of raw scores from the nodes of its pairs, some `nodes` altogether."""
         rows, columns, scores = [], [], []
-        for of_rows, of_columns, vectors in self.head.vectors(chunks, shape[1], mirrored=mirrored):
+        keep = self.head.kept(nodes) * self.score.weight.element_size() <= self.kept_bytes
+        for of_rows, of_columns, vectors in self.head.vectors(chunks, shape[1], mirrored=mirrored, keep=keep):
             rows.append(of_rows)
             columns.append(of_columns)
             scores.append(linear(vectors, self.score.weight, self.score.bias).squeeze(1))
@@ -155,16 +165,22 @@ class LocalEngine(SingleViewEngine[Fragments]):
             words = part.vectors.flatten(0, 1)[layout.places.to(device)]
             whole_texts = part.whole[layout.order.to(device)]
             membership = layout.membership(words)
+            at_once = min(len(images), max(1, self.budget(device) // (words.numel() * words.element_size())))
+            # One for all images, forward and backward: a CPU pays for every fresh page.
+            buffers = words.new_empty(2, at_once, *words.shape)
             node_bytes = (len(words) + len(whole_texts)) * self.score.in_features * words.element_size()
-            for rows in blocks(len(images), node_bytes, self.budget(device)):
-                count = rows.stop - rows.start
+            chunks = blocks(len(images), node_bytes, self.budget(device))
+            sizes = [rows.stop - rows.start for rows in chunks]
+            # `split`, because the gradient of a slice fills the whole tensor with zeros.
+            regions, wholes = torch.split(images.vectors, sizes), torch.split(images.whole, sizes)
+            for rows, count, *of_images in zip(chunks, sizes, regions, wholes, strict=True):
                 nodes = self.align.with_attention(
-                    (images.vectors[rows], images.whole[rows]),
+                    (of_images[0], of_images[1]),
                     (words, whole_texts),
                     None if present is None else present[rows],
                     layout.groups,
                     membership,
-                    self.budget(device),
+                    buffers,
                 )
                 cells_of = torch.split(layout.order, [group.count for group in layout.groups])
                 columns = torch.cat([captions[cells.repeat(count)] for cells in cells_of])
@@ -174,8 +190,10 @@ class LocalEngine(SingleViewEngine[Fragments]):
 
     def caption_parts(self, texts: Fragments) -> list[Tensor]:
         """Captions by length, in parts whose words fit the budget, at least one caption each."""
-        order = texts.lengths.argsort(stable=True)
-        words = self.budget(texts.vectors.device) // (texts.vectors.shape[2] * texts.vectors.element_size())
+        device, order = texts.vectors.device, texts.lengths.argsort(stable=True)
+        words = self.budget(device) // (texts.vectors.shape[2] * texts.vectors.element_size())
+        if device.type == "cpu":
+            words = min(words, MOST_WORDS)
         part = (texts.lengths[order].cumsum(0) - 1) // max(1, words)
         return list(torch.split(order, torch.unique_consecutive(part, return_counts=True)[1].tolist()))
 
@@ -194,15 +212,15 @@ class LocalEngine(SingleViewEngine[Fragments]):
                     continue
                 first = ordered.vectors[rows, :length], ordered.whole[rows]
                 second = ordered.vectors[group, :length], ordered.whole[group]
+                node_bytes = count * (1 + length) * self.score.in_features * first[0].element_size()
+                chunks = blocks(len(first[0]), node_bytes, self.budget(device))
+                every = self.align.by_position(first, second, chunks, upper, self.budget(device))
                 cells = torch.ones(len(first[0]), count).triu() if upper else torch.ones(len(first[0]), count)
-                of_rows, of_columns = cells.nonzero(as_tuple=True)
-                nodes = self.align.by_position(first, second, upper, self.budget(device))
-                yield PairNodes(
-                    nodes,
-                    [PairGroup(len(of_rows), 1 + length, None)],
-                    order[rows][of_rows].to(device),
-                    order[group][of_columns].to(device),
-                )
+                for chunk, nodes in zip(chunks, every, strict=True):
+                    of_rows, of_columns = cells[chunk].nonzero(as_tuple=True)
+                    of_rows, of_columns = order[rows][chunk][of_rows], order[group][of_columns]
+                    groups = [PairGroup(len(of_rows), 1 + length, None)]
+                    yield PairNodes(nodes, groups, of_rows.to(device), of_columns.to(device))
             start += count
 
     def budget(self, device: torch.device) -> int:

@@ -67,6 +67,10 @@ class GraphReasoning(nn.Module):
                 apart = (chunk.rows != chunk.columns).nonzero().squeeze(1)
                 yield chunk.columns[apart], chunk.rows[apart], vectors[apart]
 
+    def kept(self, nodes: int) -> int:
+        """Numbers that `keep` keeps, for so many nodes."""
+        return 2 * nodes * sum(step.graph.in_features for step in self.steps[:-1] if isinstance(step, ReasoningStep))
+
     def forward(
         self, nodes: Tensor, groups: list[PairGroup], fused: list[tuple[Tensor, Tensor]], *, keep: bool
     ) -> Tensor:
