@@ -7,6 +7,7 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
+from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 from truepair.methods.ugncl import background_evidence, divide, ranked
@@ -169,6 +170,7 @@ def test_a_starving_division_is_said_and_not_acted_on(caplog):
     assert "finds only 0.0 % of the pairs clean" in caplog.text
     assert "the warm-up goes on" in caplog.text
     assert memory.read("label").tolist() == [1.0] * 20
+    assert not method.divided(memory)
 
     memory.write("uncertainty", None, torch.tensor([0.1] * 10 + [0.9] * 10))
     assert method.start_epoch(position(7), memory)["division_sound"] == 1.0
@@ -217,7 +219,11 @@ def test_loss_follows_equations_12_to_18(letter):
     parts = [Part.CLEAN, Part.NOISY, Part.HARD, Part.HARD, Part.CLEAN, Part.HARD, Part.NOISY]
     labels = [1.0, 0.0, 0.8, 0.3, 1.0, 0.55, 0.0]
     uncertainties = [0.1, 0.2, 0.51, 0.6, 0.3, 0.55, 0.4]
-    for name, values in (("part", [float(p) for p in parts]), ("label", labels), ("uncertainty", uncertainties)):
+    for name, values in (
+        ("part", [float(p) for p in parts]),
+        ("label", labels),
+        ("trusted_uncertainty", uncertainties),
+    ):
         memory.write(name, None, torch.tensor(values))
     memory.write("divided", None, torch.ones(PAIRS))
     given = views(seed=3)
@@ -273,3 +279,22 @@ def test_losses_and_gradients_are_finite_at_every_size(count, options):
         assert bool(torch.isfinite(loss).all())
         loss.mean().backward()
         assert all(bool(torch.isfinite(view.grad).all()) for view in given)
+
+
+def test_an_unsound_division_prolongs_the_warm_up_loss():
+    method = build_method("ugncl", {"ranking_weight": 1.0})
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    memory.write("uncertainty", None, torch.full((PAIRS,), 0.9))
+    assert method.start_epoch(position(6), memory)["division_sound"] == 0.0
+    given = views(seed=5)
+    found = method.batch_loss(GivenForward(given, torch.arange(PAIRS)), position(6), memory)
+    cells = [view.double().tolist() for view in given]
+    expected = [sum(plain_ranking(view, row, 0.2, 5) for view in cells) / 2 for row in range(PAIRS)]
+    assert found.scalars["ranking_loss"] == pytest.approx(sum(expected) / PAIRS, rel=1e-5)
+
+
+def test_a_warm_up_that_never_ends_is_refused():
+    with pytest.raises(InputError, match="more epochs than the 5 of its warm-up"):
+        build_method("ugncl").stages(5, 4)
+    assert [stage.epochs for stage in build_method("ugncl").stages(6, 4)] == [6]

@@ -122,14 +122,15 @@ def test_fewer_pairs_and_fewer_images_to_score_by(tiny, tmp_path, capsys):
 
 
 def test_more_regions_than_a_model_knows_are_refused(tiny, tmp_path):
-    run = fit(tiny, tmp_path / "run", "sgr", "infonce", epochs=1)
-    dev = truepair.load(tiny, "dev")
     import dataclasses
 
     import numpy as np
 
-    wider = dataclasses.replace(
-        dev, images=dataclasses.replace(dev.images, features=np.concatenate([dev.images.features] * 2, axis=1))
-    )
+    run = fit(tiny, tmp_path / "run", "sgr", "infonce", epochs=1)
+    dev = truepair.load(tiny, "dev")
+    twice = np.concatenate([dev.images.features] * 2, axis=1)
+    wider = dataclasses.replace(dev, images=dataclasses.replace(dev.images, features=twice))
     with pytest.raises(InputError, match="6 regions"):
         truepair.evaluate(run.model, wider)
+    with pytest.raises(InputError, match="up to 6 regions"):
+        truepair.fit(truepair.load(tiny), method="infonce", dev=wider, setup=Setup(model=MODELS["saf"]), epochs=1)

@@ -54,3 +54,7 @@ class _WatchedBlocks:
 
     def __iter__(self) -> Iterator[Tensor]:
         return counted(self.blocks, self.cells, progress=self.progress, title="similarity")
+
+    @property
+    def costly(self) -> bool:
+        return bool(getattr(self.blocks, "costly", False))

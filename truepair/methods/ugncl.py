@@ -24,9 +24,10 @@ from truepair.correspondence.opinions import (
     fuse_evidence,
     softplus_evidence,
 )
-from truepair.losses import evidential, trusted_margin, trusted_ranking
+from truepair.errors import InputError
+from truepair.losses import evidential, hinge_ranking, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
 from truepair.methods.configs import UGNCLConfig
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,15 @@ class UGNCL(Method):
         memory.register("uncertainty", 0.0)
         memory.register("part", float(Part.CLEAN))
         memory.register("divided", 0.0)  # 1 once a division was believed
+        memory.register("trusted_uncertainty", 0.0)  # u of the survey that the division was made of
+
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        if epochs <= self.config.warm_up_epochs:
+            raise InputError(
+                f"UGNCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up to divide the pairs, "
+                f"found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
+            )
+        return super().stages(epochs, decay_after)
 
     # 3.2.1 and 3.2.2: evidence, opinions, fusion
 
@@ -99,6 +109,7 @@ class UGNCL(Method):
         if sound:
             memory.write("label", None, label)
             memory.write("part", None, part.float())
+            memory.write("trusted_uncertainty", None, memory.read("uncertainty"))
             memory.write("divided", None, torch.ones_like(label))
         else:
             logger.warning(
@@ -130,9 +141,14 @@ class UGNCL(Method):
         if not divided:
             self.remember_opinions([view.detach() for view in evidence], ids, memory)
         device = evidence[0].device
-        part, label, uncertainty = (memory.read(name, ids).to(device) for name in ("part", "label", "uncertainty"))
+        part, label, uncertainty = (
+            memory.read(name, ids).to(device) for name in ("part", "label", "trusted_uncertainty")
+        )
         opinion = self.opinion_loss(evidence, label) + self.opinion_loss([view.T for view in evidence], label)
-        ranking = self.ranking_loss(network, position, part, label, uncertainty)
+        if divided:
+            ranking = self.ranking_loss(network, position, part, label, uncertainty)
+        else:
+            ranking = self.warm_up_ranking_loss(network, position)
         scalars = {"evidential_loss": float(opinion.detach().mean()), "ranking_loss": float(ranking.detach().mean())}
         return BatchLoss(opinion + self.config.ranking_weight * ranking, scalars)
 
@@ -158,13 +174,19 @@ class UGNCL(Method):
         margin = torch.where(hard, trusted, config.margin)
         least = self.negatives(position)
         negatives = torch.where(part == Part.CLEAN, 1, torch.where(hard, least, 0))
-        if position.epoch <= config.warm_up_epochs:
-            negatives = torch.full_like(negatives, least)
         views = [trusted_ranking(view, margin=margin, negatives=negatives) for view in network.view_rankings]
         ranking: Tensor = torch.stack(views).mean(dim=0)
         if config.hard_weight == "label":
             ranking = torch.where(hard, label, 1.0) * ranking
         return ranking
+
+    def warm_up_ranking_loss(self, network: NetworkForward, position: EpochPosition) -> Tensor:
+        """L_t before a division is believed: every pair counts as matched, with λ negatives and the full margin."""
+        views = [
+            hinge_ranking(view, margin=self.config.margin, negatives=self.negatives(position))
+            for view in network.view_rankings
+        ]
+        return torch.stack(views).mean(dim=0)
 
     def negatives(self, position: EpochPosition) -> int:
         """λ: how many of the hardest negatives count."""

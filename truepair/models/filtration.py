@@ -31,6 +31,7 @@ class AttentionFiltration(nn.Module):
         super().__init__()
         self.attention = xavier_linear(width, 1)
         self.norm = nn.BatchNorm1d(1)
+        self.moving = True  # whether training moves the running statistics
 
     def vectors(
         self, chunks: Iterable[PairNodes], columns: int, *, mirrored: bool = False, keep: bool = True
@@ -97,7 +98,8 @@ class AttentionFiltration(nn.Module):
         count = per_column(torch.ones_like(value))
         mean = per_column(value) / count
         squares = per_column((value - mean[owner]) ** 2)
-        self.move_running_statistics(mean.detach(), (squares / (count - 1)).detach())
+        if self.moving:
+            self.move_running_statistics(mean.detach(), (squares / (count - 1)).detach())
         return mean, squares / count
 
     def move_running_statistics(self, mean: Tensor, variance: Tensor) -> None:

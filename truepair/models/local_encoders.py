@@ -47,4 +47,5 @@ class DroppingWordEncoder(nn.Module):
             # Every occurrence of a word is dropped anew, so every place of the batch becomes a word of its own.
             vectors = self.dropout(self.embed(words.flatten()))
             words = torch.arange(words.numel(), device=words.device).view_as(words)
-        return unit(read_both_ways(self.read, vectors, words, texts.lengths))
+        # Mixed precision reads in half precision; vectors are compared in the parameters' own.
+        return unit(read_both_ways(self.read, vectors, words, texts.lengths).to(self.embed.weight.dtype))

@@ -27,7 +27,8 @@ Decided, where the released codes differ from the equations or from each other:
 - The wholes are computed once a side, in the encode step. GSC's code runs the visual self-attention again for the
   intra-modal part, with other dropout masks and a second update of its batch norm.
 - The batch norm of SAF sees one column at a time in training, as a loop over captions does, in `scores`,
-  `image_scores` and `text_scores` alike.
+  `image_scores` and `text_scores` alike. Its running statistics follow `scores` alone: GSC's intra-modal columns come
+  last in a step, and would leave nothing of the image–text statistics that retrieval needs.
 - No 1e-6 is added anywhere: norms have a gradient of zero at zero instead.
 
 Shape letters: m images, R regions, n texts, W words, D width, S similarity width, P pairs, N nodes of a pair.
@@ -37,6 +38,7 @@ Source: "Similarity Reasoning and Filtration for Image-Text Matching" (SGRAF, AA
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -122,14 +124,27 @@ class LocalEngine(SingleViewEngine[Fragments]):
 
         No attention; symmetric, except for SAF in training, whose batch norm belongs to the column.
         """
-        with torch.autocast(images.vectors.device.type, enabled=False):
+        with torch.autocast(images.vectors.device.type, enabled=False), self.resting():
             nodes = (len(images) + 1) * int((images.lengths + 1).sum()) // 2
             shape = len(images), len(images)
             return self.assemble(self.pairs_of_images(images), nodes, shape, mirrored=True)
 
     def text_scores(self, texts: Fragments) -> Tensor:
         """[a, b]: text a in the role of the image, its words in that of the regions; text b is the caption."""
-        return self.scores(texts, texts)
+        with self.resting():
+            return self.scores(texts, texts)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Within the block SAF's running statistics stay: retrieval normalises images with texts, not either alone."""
+        head = self.head
+        if isinstance(head, AttentionFiltration):
+            head.moving = False
+        try:
+            yield
+        finally:
+            if isinstance(head, AttentionFiltration):
+                head.moving = True
 
     def scores_laid_out(
         self, images: Fragments, texts: Fragments, lay_out: Callable[[Tensor, int, torch.device], Layout]

@@ -75,6 +75,8 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
     """
     folder = RunFolder(Path(run))
     config = folder.read_config()
+    if config.get("imported"):
+        raise RunFolderError(f"{run} holds an imported model; it was not trained here and divided no pairs")
     records = read_records(folder.metrics)
     if not records:
         raise RunFolderError(

@@ -18,6 +18,7 @@ from truepair.evaluation import detection, division_record, evaluate
 from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
+from truepair.models.config import GlobalConfig, ModelConfig
 from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, load_model, save_model
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
@@ -81,7 +82,7 @@ def fit(
 
     Args:
         pairs: the training pairs.
-        method: `triplet`, `infonce` or `crcl`, or a `Method` built with other options.
+        method: `triplet`, `infonce`, `crcl`, `gsc` or `ugncl`, or a `Method` built with other options.
         dev: pairs to choose the best epoch by (largest rSum); None keeps the last epoch.
         test: pairs to report the best model on; None leaves `test` out of the result.
         out: run folder, new or empty; None makes one in the system's temporary folder.
@@ -100,7 +101,7 @@ def fit(
     chosen = build_method(method) if isinstance(method, str) else method
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
-    check_trainable(pairs, dev, test)
+    check_trainable(pairs, dev, test, setup.model)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
     device = setup.training.resolve_device()
     setup = setup.with_vocabulary(pairs)
@@ -117,7 +118,7 @@ def fit(
     return open_run(folder.path)
 
 
-def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None) -> None:
+def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, model: ModelConfig) -> None:
     """Refuse, before any work, pairs that cannot be trained on or scored by.
 
     Raises:
@@ -134,6 +135,12 @@ def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None) -> None
             raise InputError(
                 f"{split.name}: features are {split.images.feature_width} wide, those of {pairs.name} "
                 f"{pairs.images.feature_width}; extract both the same way"
+            )
+        if not isinstance(model, GlobalConfig) and split.images.regions > pairs.images.regions:
+            raise InputError(
+                f"{split.name}: images have up to {split.images.regions} regions, those of {pairs.name} "
+                f"{pairs.images.regions}; a local engine knows no more positions than it was trained with: keep at "
+                f"most {pairs.images.regions} regions an image"
             )
         if len(split.texts) == 0:
             raise InputError(f"{split.name}: it holds no caption to score by; leave the split out")

@@ -55,6 +55,8 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
         RunFolderError: no run there, or one started from Python, whose pairs only that program can give.
     """
     config = RunFolder(folder).read_config()
+    if config.get("imported"):
+        raise RunFolderError(f"{folder} holds an imported model; there is no training of it to continue")
     if config.get("data") is None:
         raise RunFolderError(f"{folder} was started from Python; continue it there with truepair.fit(…, resume=True)")
     try:

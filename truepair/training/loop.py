@@ -158,8 +158,11 @@ class Training:
         batches = self._batches("survey", Augmentation(word_share=0.0, region_share=0.0), place)
         with evaluating(state.engine):
             for batch in batches.loader(first=0, workers=self.config.workers):
-                with self._precision():
-                    self.method.survey(Forward(state.engine, batch.to(self.device)), position, state.memory)
+                try:
+                    with self._precision():
+                        self.method.survey(Forward(state.engine, batch.to(self.device)), position, state.memory)
+                except InputError as error:
+                    raise self._diverged(state, position, str(error)) from error
                 if interruption.requested:
                     state.save(self.folder.checkpoint)
                     raise KeyboardInterrupt
