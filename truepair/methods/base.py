@@ -161,9 +161,8 @@ class Method(ABC):
         """Whether the method wants to see all pairs, unaltered and without learning, before this epoch."""
         return False
 
-    def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
-        """One batch of such a pass: shuffled, in evaluation mode, without gradients."""
-        raise NotImplementedError
+    def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:  # noqa: B027
+        """One batch of such a pass: shuffled, in evaluation mode, without gradients; nothing is kept by default."""
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """Before the first batch of an epoch, after a survey; returns named scalars to log."""

@@ -45,9 +45,9 @@ class SimilarityEngine(nn.Module, ABC, Generic[Encoded]):
     def cell_bytes(self, images: Encoded, texts: Encoded) -> int:
         """Peak bytes that one image row of the similarity matrix costs while it is computed."""
 
+    @abstractmethod
     def networks(self) -> list[ScoringEngine[Any]]:
         """The networks inside that share no parameter; one for all but ensembles."""
-        raise NotImplementedError
 
 
 class ScoringEngine(SimilarityEngine[Encoded]):
