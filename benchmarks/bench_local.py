@@ -1,5 +1,8 @@
 """SGR and SAF against the loop over captions of the field's code: time, memory, and the same numbers.
 
+Measured is all that follows the encoders of regions and words: self-attention and similarity ("cross", where the field's
+loop attends to one caption after the other), or similarity within images and within texts ("intra").
+
 python -m benchmarks.bench_local
 """
 
@@ -63,7 +66,7 @@ class Problem:
     def __init__(self, size: Size, dtype: torch.dtype = torch.float32) -> None:
         torch.manual_seed(0)
         config = SGRConfig if size.engine == "sgr" else SAFConfig
-        self.engine = LocalEngine(1, size.regions, 1, config(size.width, 1, size.similarity_width))
+        self.engine = LocalEngine(1, size.regions, 1, config(size.width, 1, size.similarity_width, dropout=0))
         with torch.no_grad():
             for name, parameter in self.engine.named_parameters():
                 if name.startswith(("align.", "head.")):
@@ -74,19 +77,24 @@ class Problem:
         self.images = random_fragments(torch.full((size.batch,), size.regions), size.width, dtype)
         self.texts = random_fragments(torch.randint(size.words[0], size.words[1] + 1, (size.batch,)), size.width, dtype)
         self.part = size.part
-        compared: list[Tensor] = [
-            p for n, p in self.engine.named_parameters() if n.startswith(("align.", "head.", "score."))
-        ]
+        parts = ("align.", "head.", "score.") + (
+            ("image_attention.", "text_attention.") if size.part == "cross" else ()
+        )
+        compared: list[Tensor] = [p for n, p in self.engine.named_parameters() if n.startswith(parts)]
         self.leaves = [side for of in (self.images, self.texts) for side in (of.vectors, of.whole)] + compared
-        self.weight = torch.randn(size.batch, size.batch).to(dtype)
+        self.weight = torch.randn(size.batch, size.batch)
 
     def scores(self, plain: bool) -> list[Tensor]:
         engine, images, texts = self.engine, self.images, self.texts
-        if self.part == "cross":
-            return [plain_scores(engine, images, texts) if plain else engine.scores(images, texts)]
+        if self.part == "intra":
+            if plain:
+                return [plain_image_scores(engine, images), plain_text_scores(engine, texts)]
+            return [engine.image_scores(images), engine.text_scores(texts)]
+        images = replace(images, whole=engine.image_attention(images.vectors, images.lengths))
         if plain:
-            return [plain_image_scores(engine, images), plain_text_scores(engine, texts)]
-        return [engine.image_scores(images), engine.text_scores(texts)]
+            return [plain_scores(engine, images, texts, attend_texts=True)]
+        texts = replace(texts, whole=engine.text_attention(texts.vectors, texts.lengths))
+        return [engine.scores(images, texts)]
 
     def gradients(self, plain: bool) -> list[Tensor]:
         total = torch.stack([(scores * self.weight).sum() for scores in self.scores(plain)]).sum()

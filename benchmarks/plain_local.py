@@ -18,15 +18,21 @@ from truepair.models.local_engine import Fragments, LocalEngine
 from truepair.models.reasoning import GraphReasoning
 
 
-def plain_scores(engine: LocalEngine, images: Fragments, texts: Fragments) -> Tensor:
-    """r of every image (row) and caption (column), (m, n); updates the running statistics of SAF in training."""
+def plain_scores(engine: LocalEngine, images: Fragments, texts: Fragments, *, attend_texts: bool = False) -> Tensor:
+    """r of every image (row) and caption (column), (m, n); updates the running statistics of SAF in training.
+
+    With `attend_texts` the whole of each caption is computed in the loop, as the field's code does, instead of taken.
+    """
     present = torch.arange(images.vectors.shape[1]) < images.lengths[:, None]
     columns = []
     for column, length in enumerate(texts.lengths.tolist()):
         caption = texts.vectors[column, :length].repeat(len(images.vectors), 1, 1)
         attended = attend(caption, images.vectors, present)
         local = scaled(engine.align.local((attended - caption) ** 2))
-        whole = scaled(engine.align.whole((images.whole - texts.whole[column]) ** 2))
+        whole_text = texts.whole[column]
+        if attend_texts:
+            whole_text = engine.text_attention(texts.vectors[column : column + 1, :length], texts.lengths[[column]])[0]
+        whole = scaled(engine.align.whole((images.whole - whole_text) ** 2))
         columns.append(plain_head(engine, torch.cat([whole.unsqueeze(1), local], dim=1)))
     return torch.stack(columns, dim=1)
 
@@ -59,7 +65,8 @@ def attend(caption: Tensor, regions: Tensor, present: Tensor) -> Tensor:
     """The regions' mean as each word attends to them, L2-normalised: (m, W, D)."""
     affinity = scaled(leaky_relu(torch.bmm(regions, caption.transpose(1, 2)), 0.1), dim=2)
     weights = torch.softmax((9 * affinity).masked_fill(~present[..., None], -torch.inf), dim=1)
-    return scaled(torch.bmm(weights.transpose(1, 2), regions))
+    # Width before words, as in the field's code: what follows walks through memory with strides.
+    return scaled(torch.bmm(regions.transpose(1, 2), weights).transpose(1, 2))
 
 
 def plain_head(engine: LocalEngine, nodes: Tensor) -> Tensor:
@@ -103,5 +110,5 @@ def normalized(norm: nn.BatchNorm1d, values: Tensor) -> Tensor:
 
 def scaled(vectors: Tensor, dim: int = -1) -> Tensor:
     """x / (‖x‖ + 1e-8); zero, without a gradient, where x is no longer than 1e-8."""
-    norm = vectors.norm(dim=dim, keepdim=True)
-    return torch.where(norm > 1e-8, vectors / (norm + 1e-8), 0.0)
+    squares = vectors.pow(2).sum(dim=dim, keepdim=True)
+    return vectors / (torch.where(squares > 1e-16, squares, torch.inf).sqrt() + 1e-8)

@@ -39,7 +39,7 @@ WORD_SHARE = "0.1"
 # Region–word engines cost a cell of the similarity matrix what a global one costs a whole row: narrower networks, fewer
 # pairs, smaller batches and fewer pictures to score by keep a run within minutes. Chosen on dev with the oracle.
 LOCAL = ["--width", "128", "--similarity-width", "64", "--batch-size", "32"]
-LOCAL_DATA = ["--train-pairs", "5000", "--score-images", "500"]
+LOCAL_DATA = ["--train-pairs", "3000", "--score-images", "500"]
 ENGINES = {
     "global": [],
     "sgr": ["--model", "sgr", *LOCAL, *LOCAL_DATA, "--learning-rate", "0.003"],
