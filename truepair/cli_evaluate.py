@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truepair.cli_data import DATA_HELP
+from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
 
 if TYPE_CHECKING:
+    import torch
+
     from truepair.data.pairs import Pairs
     from truepair.evaluation.two_stage import TwoStage
     from truepair.models.ensemble_model import EnsembleModel
@@ -45,6 +48,7 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument("--images", type=int, metavar="N", help="score the first N images and their texts only")
     parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    parser.add_argument("--device", default="auto", metavar="NAME", help=f"{DEVICE_HELP} [default: auto]")
     stages = parser.add_argument_group("retrieval in two stages")
     stages.add_argument("--propose", type=Path, metavar="GLOBAL_RUN", help="run that proposes candidates, quickly")
     stages.add_argument("--top", type=int, metavar="K", help="candidates of each query, which RUN then ranks")
@@ -58,7 +62,8 @@ def run_evaluate(options: argparse.Namespace) -> None:
     from truepair.files import write_json_atomically
 
     check_options(options)
-    model = ensemble_of(options.runs)
+    device = resolve_device(options.device)
+    model = ensemble_of(options.runs, device)
     figures: dict[str, Any]
     if options.propose is None:
         figures = evaluate(Watched(model), pairs_of(options), folds=options.folds)
@@ -66,7 +71,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
     else:
         from truepair.evaluation.two_stage import evaluate_two_stage
 
-        proposer = proposer_of(options.propose)
+        proposer = proposer_of(options.propose, device)
         found = evaluate_two_stage(proposer, model, pairs_of(options), top=options.top, compare=options.compare)
         figures = found.to_dict()
         print(two_stage_report(found))
@@ -101,7 +106,7 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError("--folds and --propose do not go together; leave one of them out")
 
 
-def ensemble_of(runs: list[Path]) -> EnsembleModel:
+def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
     """The models of finished runs as one; one alone is itself.
 
     Raises:
@@ -117,10 +122,10 @@ def ensemble_of(runs: list[Path]) -> EnsembleModel:
             f"{missing}: no such run folder; give the folders of finished runs, and the data last, as in: "
             "truepair evaluate runs/a runs/b DATA"
         )
-    return EnsembleModel([open_run(run).model for run in runs], names=[str(run) for run in runs])
+    return EnsembleModel([open_run(run).model.to(device) for run in runs], names=[str(run) for run in runs])
 
 
-def proposer_of(run: Path) -> EnsembleModel:
+def proposer_of(run: Path, device: torch.device) -> EnsembleModel:
     """The model of the run that proposes.
 
     Raises:
@@ -128,7 +133,7 @@ def proposer_of(run: Path) -> EnsembleModel:
     """
     from truepair.models.ensemble_model import gives_cosines
 
-    proposer = ensemble_of([run])
+    proposer = ensemble_of([run], device)
     if not gives_cosines(proposer.models[0]):
         raise InputError(
             f"--propose {run}: it has a local engine, which would compute every cell itself; propose with a run of "

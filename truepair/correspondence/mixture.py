@@ -71,6 +71,18 @@ class Mixture:
         return self.bic_two < self.bic_one and min(self.weights) * self.count >= PARAMETERS_OF_TWO
 
     @property
+    def doubt(self) -> str | None:
+        """Why there are no `two_components`, in words; None where there are."""
+        smaller = min(self.weights) * self.count
+        if smaller < PARAMETERS_OF_TWO:
+            return f"the smaller group holds {smaller:.1f} of {self.count} values (at least {PARAMETERS_OF_TWO})"
+        if not self.bic_two < self.bic_one:
+            return f"one normal distribution fits as well (BIC {self.bic_one:.0f}, of two {self.bic_two:.0f})"
+        if not self.separated:
+            return f"the groups lie too near each other (separation {self.separation:.2f}, more than 2 asked)"
+        return None
+
+    @property
     def separation(self) -> float:
         """Ashman's D = √2 (μ₂ − μ₁)/√(σ₁² + σ₂²) (Ashman, Bird and Zepf 1994, Astronomical Journal 108:2348)."""
         return math.sqrt(2) * (self.means[1] - self.means[0]) / math.sqrt(sum(self.variances))

@@ -17,6 +17,7 @@ from truepair.data.config import Augmentation, DataConfig
 from truepair.data.noise import inject_noise
 from truepair.data.pairs import Pairs
 from truepair.data.sources import load_splits
+from truepair.device import resolve_device
 from truepair.errors import InputError, RunFolderError
 from truepair.files import write_json_atomically, write_text_atomically
 from truepair.methods import build_method
@@ -164,7 +165,7 @@ def holds_nothing_else(out: Path, runs: set[str]) -> bool:
 
 def with_defaults(job: Job) -> Job:
     """The job as its run folder keeps it: all options of the method, and the device by name."""
-    training = replace(job.setup.training, device=str(job.setup.training.resolve_device()))
+    training = replace(job.setup.training, device=str(resolve_device(job.setup.training.device)))
     options = asdict(build_method(job.method, job.method_options).config)
     return replace(job, method_options=options, setup=replace(job.setup, training=training))
 

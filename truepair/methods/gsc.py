@@ -91,10 +91,9 @@ class GSC(Method):
             record[f"mixture_{name}_weight"] = float(mixture.weights[part])
         if not mixture.two_components:
             logger.warning(
-                "GSC: the intra-modal similarities of epoch %d show no two groups (separation %.2f, asked for 2); the "
-                "cross-modal indicator decides",
+                "GSC: intra-modal similarities of epoch %d show no two groups: %s; the cross-modal indicator decides",
                 position.overall,
-                mixture.separation,
+                mixture.doubt,
             )
             return torch.ones_like(structure), record
         if not mixture.converged:

@@ -49,7 +49,14 @@ from truepair.errors import InputError
 from truepair.models.alignment import Alignment
 from truepair.models.config import SAFConfig, SGRConfig
 from truepair.models.filtration import AttentionFiltration
-from truepair.models.fragments import Fragments, concatenate_fragments, select_fragments
+from truepair.models.fragments import (
+    AnyFragments,
+    Fragments,
+    PackedFragments,
+    pack_fragments,
+    padded_fragments,
+    select_fragments,
+)
 from truepair.models.layout import Layout, PairGroup, PairNodes, layout_for, pair_groups
 from truepair.models.local_encoders import DroppingWordEncoder, LinearRegionEncoder
 from truepair.models.pooling import element_mask
@@ -64,7 +71,7 @@ MOST_WORDS = 512
 """Words compared at a time on a CPU: finding out which word belongs to which caption grows with their square."""
 
 
-class LocalEngine(SingleViewEngine[Fragments]):
+class LocalEngine(SingleViewEngine[AnyFragments]):
     """Encodings are `Fragments`; a score r is a free logit, its similarity σ(r), its ranking value tanh(r).
 
     Args:
@@ -116,20 +123,21 @@ class LocalEngine(SingleViewEngine[Fragments]):
         vectors = self.words(texts)
         return Fragments(vectors, texts.lengths, self.text_attention(vectors, texts.lengths))
 
-    def scores(self, images: Fragments, texts: Fragments) -> Tensor:
-        return self.scores_laid_out(images, texts, layout_for)
+    def scores(self, images: AnyFragments, texts: AnyFragments) -> Tensor:
+        return self.scores_laid_out(padded_fragments(images), texts, layout_for)
 
-    def image_scores(self, images: Fragments) -> Tensor:
+    def image_scores(self, images: AnyFragments) -> Tensor:
         """The same network on two images: regions compared position by position, as far as both have them.
 
         No attention; symmetric, except for SAF in training, whose batch norm belongs to the column.
         """
+        images = padded_fragments(images)
         with torch.autocast(images.vectors.device.type, enabled=False), self.resting():
             nodes = (len(images) + 1) * int((images.lengths + 1).sum()) // 2
             shape = len(images), len(images)
             return self.assemble(self.pairs_of_images(images), nodes, shape, mirrored=True)
 
-    def text_scores(self, texts: Fragments) -> Tensor:
+    def text_scores(self, texts: AnyFragments) -> Tensor:
         """[a, b]: text a in the role of the image, its words in that of the regions; text b is the caption."""
         with self.resting():
             return self.scores(texts, texts)
@@ -147,7 +155,7 @@ class LocalEngine(SingleViewEngine[Fragments]):
                 head.moving = True
 
     def scores_laid_out(
-        self, images: Fragments, texts: Fragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
+        self, images: Fragments, texts: AnyFragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
     ) -> Tensor:
         """`scores`, with the captions laid out in a given way."""
         with torch.autocast(images.vectors.device.type, enabled=False):
@@ -168,7 +176,7 @@ class LocalEngine(SingleViewEngine[Fragments]):
         return raw.new_zeros(shape).index_put((torch.cat(rows), torch.cat(columns)), raw)
 
     def pairs(
-        self, images: Fragments, texts: Fragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
+        self, images: Fragments, texts: AnyFragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
     ) -> Iterator[PairNodes]:
         """The nodes of every image with every caption: some captions after the other, some images after the other."""
         device, longest = images.vectors.device, images.vectors.shape[1]
@@ -203,10 +211,10 @@ class LocalEngine(SingleViewEngine[Fragments]):
                 of_rows = torch.cat([numbers.repeat_interleave(len(cells)) for cells in cells_of])
                 yield PairNodes(nodes, pair_groups(layout.groups, count), of_rows.to(device), columns.to(device))
 
-    def caption_parts(self, texts: Fragments) -> list[Tensor]:
+    def caption_parts(self, texts: AnyFragments) -> list[Tensor]:
         """Captions by length, in parts whose words fit the budget, at least one caption each."""
         device, order = texts.vectors.device, texts.lengths.argsort(stable=True)
-        words = self.budget(device) // (texts.vectors.shape[2] * texts.vectors.element_size())
+        words = self.budget(device) // (texts.vectors.shape[-1] * texts.vectors.element_size())
         if device.type == "cpu":
             words = min(words, MOST_WORDS)
         part = (texts.lengths[order].cumsum(0) - 1) // max(1, words)
@@ -248,12 +256,12 @@ class LocalEngine(SingleViewEngine[Fragments]):
     def as_ranking(self, scores: Tensor) -> Tensor:
         return torch.tanh(scores)
 
-    def concatenate(self, parts: list[Fragments]) -> Fragments:
-        return concatenate_fragments(parts)
+    def concatenate(self, parts: list[AnyFragments]) -> PackedFragments:
+        return pack_fragments([padded_fragments(part) for part in parts])
 
-    def select(self, encoded: Fragments, rows: slice | Tensor) -> Fragments:
+    def select(self, encoded: AnyFragments, rows: slice | Tensor) -> Fragments:
         return select_fragments(encoded, rows)
 
-    def cell_bytes(self, images: Fragments, texts: Fragments) -> int:
+    def cell_bytes(self, images: AnyFragments, texts: AnyFragments) -> int:
         # The row itself, in the copies that it is put together from: `scores` bounds its own working memory.
         return 4 * len(texts) * texts.vectors.element_size()

@@ -33,7 +33,7 @@ from truepair.errors import InputError
 from truepair.models.config import SAFConfig, SGRConfig
 from truepair.models.released_names import PARTS, hint, our_name, reasoning_steps, their_name
 from truepair.models.retrieval_model import EngineSizes, build_network
-from truepair.models.torch_file import read_torch_file
+from truepair.models.torch_file import SkippedArray, read_torch_file
 
 ENTRIES = {"model": "model", "model_A": "A", "model_B": "B"}
 COUNTER = "num_batches_tracked"
@@ -142,12 +142,17 @@ def state_dicts(place: str, value: Any) -> list[dict[str, Any]]:
         )
     if is_dict[:3] != [True, True, True] or any(is_dict[3:]):
         raise InputError(f"{place} is a list of {listed(type(part).__name__ for part in value)}; {expected}")
-    odd = [type(part).__name__ for part in value[3:] if not (isinstance(part, Tensor) and part.ndim == 1)]
+    odd = [type(part).__name__ for part in value[3:] if not is_per_pair(part)]
     if odd:
         raise InputError(
             f"{place}: after the three state dicts comes {listed(odd)}; expected vectors, as GSC adds them"
         )
     return list(value[:3])
+
+
+def is_per_pair(part: Any) -> bool:
+    """Whether this can be a value of every training pair, which no similarity depends on: a vector, or an array."""
+    return isinstance(part, SkippedArray) or (isinstance(part, Tensor) and part.ndim == 1)
 
 
 def named_tensors(place: str, parts: list[dict[str, Any]]) -> dict[str, Tensor]:

@@ -47,6 +47,11 @@ class RetrievalModel:
     def device(self) -> torch.device:
         return next(self.engine.parameters()).device
 
+    def to(self, device: torch.device) -> RetrievalModel:
+        """This model, its engine moved to a device."""
+        self.engine.to(device)
+        return self
+
     def similarity_blocks(
         self, pairs: Pairs, image_rows: IntArray, text_rows: IntArray, *, memory_bytes: int = 256 << 20
     ) -> SimilarityBlocks:

@@ -50,7 +50,7 @@ TERMS = {
     "plausibility": Term("plausibility"),
     "uncertainty": Term("uncertainty", "u", unit=False),
 }
-SWITCHES = ("part", "divided", "foremost")  # kept per pair, but no distribution
+SWITCHES = ("part", "divided")  # kept per pair, but no distribution
 INPUTS = ("seen_probability",)  # shown only where a method believes them as they are
 
 SECOND = "_b"  # ends the fields of a second network

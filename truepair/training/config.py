@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from truepair.device import DEVICE_HELP
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class TrainingConfig:
         default="float32", metadata={"help": "bf16 runs the encoders under automatic mixed precision"}
     )
     workers: int = field(default=0, metadata={"help": "processes that prepare batches; 0 = in the training process"})
-    device: str = field(default="auto", metadata={"help": "auto (cuda where there is one), cpu, cuda, cuda:1, …"})
+    device: str = field(default="auto", metadata={"help": DEVICE_HELP})
     checkpoint_minutes: float = field(
         default=10.0, metadata={"help": "within an epoch, save a resumable state this often; epochs always save"}
     )
@@ -71,24 +72,6 @@ class TrainingConfig:
         On `fashion_precomp` (width 256, 10 epochs, dev rSum of InfoNCE on matched pairs) 0.004 beat 0.002 and 0.0005.
         """
         return self.learning_rate if self.learning_rate is not None else min(0.004, 1.024 / width)
-
-    def resolve_device(self) -> torch.device:
-        """The device to train on.
-
-        Raises:
-            InputError: no such device here.
-        """
-        import torch
-
-        name = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        try:
-            device = torch.device(name)
-            torch.empty(1, device=device)
-        except (RuntimeError, AssertionError) as error:
-            raise InputError(
-                f"device is {self.device!r}, which this machine does not offer; use auto or cpu"
-            ) from error
-        return device
 
 
 def build_optimizer(

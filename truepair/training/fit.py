@@ -13,6 +13,7 @@ import torch
 from truepair.correspondence import CorrespondenceMemory
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
+from truepair.device import resolve_device
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
 from truepair.files import write_json_atomically
@@ -103,7 +104,7 @@ def fit(
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_trainable(pairs, dev, test, setup.model)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
-    device = setup.training.resolve_device()
+    device = resolve_device(setup.training.device)
     setup = setup.with_vocabulary(pairs)
     config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device)
     folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
