@@ -1,6 +1,6 @@
 """SGR and SAF against the loop over captions of the field's code: time, memory, and the same numbers.
 
-Measured is all that follows the encoders of regions and words: self-attention and similarity ("cross", where the field's
+Measured is all that follows the encoders of regions and words: self-attention and similarity ("cross", where the
 loop attends to one caption after the other), or similarity within images and within texts ("intra").
 
 python -m benchmarks.bench_local

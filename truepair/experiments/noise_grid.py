@@ -54,6 +54,9 @@ LETTER = [
     *("--ugncl-least-clean", "0"),
 ]
 
+# On SGR the hinges learn more with a larger weight and with nearly all negatives of the batch, as printed (dev).
+LOCAL_UGNCL = ["--ugncl-ranking-weight", "5", "--ugncl-hardness", "printed"]
+
 # Epochs of the one self-refining piece, per epoch of the last one. (The paper: three pieces of 7/32, with twelve times
 # the steps each.)
 PIECE = 0.8
@@ -105,7 +108,7 @@ class Cell:
             "gsc-dual": ["--method", "gsc", "--gsc-co-train"],
             "crcl-short-pieces": ["--method", "crcl", "--crcl-pieces", "3,3,3"],
             "ugncl-letter": ["--method", "ugncl", *self.warm_up, *LETTER],
-            "ugncl": ["--method", "ugncl", *self.warm_up],
+            "ugncl": ["--method", "ugncl", *self.warm_up, *([] if self.engine == "global" else LOCAL_UGNCL)],
             "oracle-gpo": ["--method", "infonce", "--oracle", "--pooling", "gpo"],
         }.get(self.method, ["--method", self.method])
         noise = ["--noise", str(self.noise), "--seed", str(self.seed)]
