@@ -47,6 +47,20 @@ ENGINES = {
 }
 ENSEMBLES = {"sgraf": ("sgr", "saf")}
 
+# DisNCL with each of its parts, as in its Table V, with the rivals in the place of its disentangler, and with nothing
+# that is lowered. The paper warms up for a tenth of its epochs.
+DISNCL = {
+    "disncl": [],
+    "disncl-align": ["--disncl-disentangler", "none", "--disncl-soft-weight", "0"],
+    "disncl-align-dis": ["--disncl-soft-weight", "0", "--disncl-regularizer-weight", "0"],
+    "disncl-align-dis-soft": ["--disncl-regularizer-weight", "0"],
+    "disncl-align-soft": ["--disncl-disentangler", "none"],
+    "disncl-entangled": ["--disncl-adversarial-weight", "0"],
+    "disncl-fdmer": ["--disncl-disentangler", "fdmer"],
+    "disncl-dmim": ["--disncl-disentangler", "dmim"],
+    "disncl-mvib": ["--disncl-disentangler", "mvib"],
+}
+
 # UGNCL as printed, but for the evidence that its own threshold can be compared with.
 LETTER = [
     *("--ugncl-evidence", "exp_tanh", "--ugncl-temperature", "0.1", "--ugncl-divergence", "sum"),
@@ -109,6 +123,10 @@ class Cell:
             "crcl-short-pieces": ["--method", "crcl", "--crcl-pieces", "3,3,3"],
             "ugncl-letter": ["--method", "ugncl", *self.warm_up, *LETTER],
             "ugncl": ["--method", "ugncl", *self.warm_up, *([] if self.engine == "global" else LOCAL_UGNCL)],
+            **{
+                name: ["--method", "disncl", "--disncl-warm-up-epochs", str(max(self.epochs // 5, 1)), *parts]
+                for name, parts in DISNCL.items()
+            },
             "oracle-gpo": ["--method", "infonce", "--oracle", "--pooling", "gpo"],
         }.get(self.method, ["--method", self.method])
         noise = ["--noise", str(self.noise), "--seed", str(self.seed)]
@@ -137,7 +155,7 @@ def cells_of(
     ]
 
 
-def run_cell(cell: Cell, source: Path, results: Path, runs: Path) -> None:
+def run_cell(cell: Cell, source: str, results: Path, runs: Path) -> None:
     """Train one cell in a process of its own and keep its figures; nothing to do if they are there."""
     record = results / f"{cell.name}.json"
     if record.exists():
@@ -161,7 +179,7 @@ def run_cell(cell: Cell, source: Path, results: Path, runs: Path) -> None:
     write_json_atomically(record, record_of(cell, folder))
 
 
-def evaluated_together(cell: Cell, source: Path, results: Path, runs: Path) -> dict[str, Any]:
+def evaluated_together(cell: Cell, source: str, results: Path, runs: Path) -> dict[str, Any]:
     """The record of an ensemble, once its members are there."""
     from truepair.data.sources import load
     from truepair.evaluation import evaluate
@@ -221,10 +239,12 @@ def epoch_of(line: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, metavar="DATA", help="a folder in the precomp layout")
+    parser.add_argument("source", metavar="DATA", help="a folder in the precomp layout, or scenes")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, one CPU thread each [default: 2]")
     parser.add_argument("--epochs", type=int, default=10, help="epochs of each (CRCL: of its last piece) [default: 10]")
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS + EXPLORED, help="rows of the table")
+    parser.add_argument(
+        "--methods", nargs="+", default=METHODS, choices=(*METHODS, *DISNCL, *EXPLORED), help="rows of the table"
+    )
     parser.add_argument("--rates", nargs="+", type=float, default=RATES, help="noise rates")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, help="seeds")
     parser.add_argument("--engine", default="global", choices=[*ENGINES, *ENSEMBLES], help="similarity engine [global]")
@@ -232,7 +252,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/noise"), help="run folders, not kept [runs/noise]")
     options = parser.parse_args()
     cells = cells_of(
-        options.source.resolve().name,
+        Path(options.source).resolve().name,
         tuple(options.methods),
         tuple(options.rates),
         tuple(options.seeds),

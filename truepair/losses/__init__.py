@@ -4,7 +4,9 @@ from truepair.losses.complementary import active_complementary, robust_complemen
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
 from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
+from truepair.losses.information import jensen_shannon, reverse_gradient, unit_gaussian_divergence
 from truepair.losses.ranking import hinge_ranking
+from truepair.losses.soft_targets import reverse_cross_entropy, soft_alignment
 from truepair.losses.trusted import hardness, printed_hardness, soft_margin, trusted_margin, trusted_ranking
 
 __all__ = [
@@ -15,9 +17,14 @@ __all__ = [
     "hinge_ranking",
     "info_nce",
     "intra_modal_consistency",
+    "jensen_shannon",
     "printed_hardness",
+    "reverse_cross_entropy",
+    "reverse_gradient",
     "robust_complementary",
+    "soft_alignment",
     "soft_margin",
     "trusted_margin",
     "trusted_ranking",
+    "unit_gaussian_divergence",
 ]

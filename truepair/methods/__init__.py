@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from truepair.errors import InputError
-from truepair.methods.configs import CRCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
+from truepair.methods.configs import CRCLConfig, DisNCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method
@@ -17,6 +17,7 @@ CONFIGS: dict[str, type[Any]] = {
     "crcl": CRCLConfig,
     "gsc": GSCConfig,
     "ugncl": UGNCLConfig,
+    "disncl": DisNCLConfig,
 }
 
 _HOME = {
@@ -25,6 +26,7 @@ _HOME = {
     "crcl": ("truepair.methods.crcl", "CRCL"),
     "gsc": ("truepair.methods.gsc", "GSC"),
     "ugncl": ("truepair.methods.ugncl", "UGNCL"),
+    "disncl": ("truepair.methods.disncl", "DisNCL"),
 }
 
 

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.division import Part
 from truepair.data.batch import PairBatch
 from truepair.models.similarity import ScoringEngine, SimilarityEngine
+from truepair.models.subspaces import DisentangledEngine, Parts
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ class EpochPosition:
 class Forward:
     """The views of one batch that a method can ask for; each is computed once, when first asked for."""
 
-    def __init__(self, engine: SimilarityEngine[Any], batch: PairBatch) -> None:
+    def __init__(self, engine: SimilarityEngine[Any], batch: PairBatch, companion: nn.Module | None = None) -> None:
         self.engine = engine
         self.batch = batch
+        self.companion = companion  # what the method trains beside the engine
 
     @cached_property
     def networks(self) -> list[NetworkForward]:
@@ -90,12 +92,31 @@ class NetworkForward:
     @cached_property
     def images(self) -> Any:
         """Encodings of the B images."""
+        if isinstance(self.engine, DisentangledEngine):
+            return self._split_images[0]
         return self.engine.encode_images(self.batch.images)
 
     @cached_property
     def texts(self) -> Any:
         """Encodings of the B texts."""
+        if isinstance(self.engine, DisentangledEngine):
+            return self._split_texts[0]
         return self.engine.encode_texts(self.batch.texts)
+
+    @property
+    def parts(self) -> tuple[Parts, Parts]:
+        """Features, invariant and exclusive parts of the B images and of the B texts (methods with `subspaces`)."""
+        return self._split_images[1], self._split_texts[1]
+
+    @cached_property
+    def _split_images(self) -> tuple[Any, Parts]:
+        assert isinstance(self.engine, DisentangledEngine)
+        return self.engine.split_images(self.batch.images)
+
+    @cached_property
+    def _split_texts(self) -> tuple[Any, Parts]:
+        assert isinstance(self.engine, DisentangledEngine)
+        return self.engine.split_texts(self.batch.texts)
 
     @cached_property
     def view_scores(self) -> list[Tensor]:
@@ -141,6 +162,7 @@ class Method(ABC):
     Attributes:
         networks: networks trained side by side, each with parameters of its own.
         views: views of the images a network makes, by as many projections of the regions.
+        companion_steps: steps of the companion alone before each step of both.
     """
 
     name: ClassVar[str]
@@ -148,6 +170,31 @@ class Method(ABC):
     probability_temperature: ClassVar[float] = 0.05
     networks: int = 1
     views: int = 1
+    companion_steps: int = 0
+
+    def subspaces(self, width: int) -> tuple[int, int] | None:
+        """Width and hidden width of the subspaces that encodings of some width are split into; None for no split."""
+        return None
+
+    def companion(self, engine: Any) -> nn.Module | None:
+        """What is newly initialised and trained beside a new engine, and is no part of the model (discriminators)."""
+        return None
+
+    def parameter_groups(self, engine: Any, companion: nn.Module | None) -> list[tuple[list[nn.Parameter], float]]:
+        """What the optimizer trains, with learning rates in units of the given one."""
+        return [([*engine.parameters(), *(companion.parameters() if companion else ())], 1.0)]
+
+    def rate_scale(self, position: EpochPosition) -> float:
+        """Learning rate of an epoch, in units of the given one; the loop's decay comes on top."""
+        return 1.0
+
+    def forgets(self, position: EpochPosition) -> bool:
+        """Whether the optimizer forgets its moments before an epoch, whose loss is of another scale."""
+        return False
+
+    def companion_loss(self, forward: Forward, position: EpochPosition) -> Tensor | None:
+        """The loss (0-d) of a step of the companion alone; None for no such step."""
+        return None
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """The stretches of training; the result of the last one, of `epochs` epochs, is the model."""

@@ -161,6 +161,88 @@ class UGNCLConfig:
         check_choices(self)
 
 
+@dataclass(frozen=True)
+class DisNCLConfig:
+    """Options of DisNCL; the defaults are the paper's (section VI-A3) unless their help says otherwise."""
+
+    disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = field(
+        default="disncl",
+        metadata={
+            "help": "how the subspaces are parted: L_Dis and L_reg; or feature consistency (FDMER), cross prediction "
+            "(DMIM), information regularisation (MVIB); or not at all"
+        },
+    )
+    align_weight: float = field(default=1.0, metadata={"help": "weight of L_align (eq. 3) after the warm-up"})
+    soft_weight: float = field(default=1.0, metadata={"help": "weight of L_soft (eq. 6); 0 leaves it out"})
+    disentangle_weight: float = field(
+        default=1.0, metadata={"help": "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out"}
+    )
+    regularizer_weight: float = field(default=1.0, metadata={"help": "weight of L_reg (eq. 7); 0 leaves it out"})
+    adversarial_weight: float = field(
+        default=1.0,
+        metadata={"help": "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like"},
+    )
+    balance: float = field(default=0.5, metadata={"help": "share γ of the invariant part in L_Dis (eq. 1)"})
+    invariant_weight: float = field(
+        default=0.1, metadata={"help": "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)"}
+    )
+    exclusive_weight: float = field(
+        default=0.1, metadata={"help": "weight β2: what an exclusive part tells of the other side counts 1 + β2"}
+    )
+    given_weight: float = field(default=0.5, metadata={"help": "weight β3 of the given pair in a soft target (eq. 6)"})
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the soft targets (eq. 5)"})
+    log_floor: float = field(default=-4.0, metadata={"help": "A, in place of log 0 in the reverse cross entropy"})
+    margin: float = field(default=0.2, metadata={"help": "margin α (eq. 3)"})
+    curve: float = field(default=10.0, metadata={"help": "curve m of the soft margin (eq. 3)"})
+    warm_up_epochs: int = field(default=5, metadata={"help": "epochs of L_align alone, with a constant margin"})
+    warm_up_negatives: Literal["falling", "all", "hardest"] = field(
+        default="falling",
+        metadata={
+            "help": "negatives of a pair in the warm-up: from all of the batch to the hardest quarter; all; or "
+            "the hardest alone (the paper), which learns noise from the start"
+        },
+    )
+    subspace_width: int = field(default=512, metadata={"help": "width of each subspace"})
+    hidden_width: int = field(default=256, metadata={"help": "hidden width of the heads and the discriminators"})
+    head_rate: float = field(
+        default=0.25, metadata={"help": "learning rate of the four heads, in units of --learning-rate"}
+    )
+    main_rate: float = field(
+        default=0.25, metadata={"help": "learning rate of all after the warm-up, in units of --learning-rate"}
+    )
+    discriminator_rate: float = field(
+        default=1.0, metadata={"help": "learning rate of the discriminators, in units of --learning-rate"}
+    )
+    discriminator_steps: int = field(
+        default=1, metadata={"help": "discriminator steps for each step of the encoders, the common one included"}
+    )
+    least_clean: float = field(
+        default=0.01, metadata={"help": "a run is stopped when a smaller share of the pairs is clean after the warm-up"}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("balance", "given_weight", "least_clean"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
+        for option in fields(self):
+            if option.name.endswith("_weight") and not getattr(self, option.name) >= 0:
+                raise InputError(f"{option.name} is {getattr(self, option.name)}; expected 0 or more")
+        for name in ("temperature", "margin", "head_rate", "main_rate", "discriminator_rate"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")
+        for name in ("subspace_width", "hidden_width"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; expected at least 1")
+        if not self.log_floor < 0 or not self.curve > 1:
+            raise InputError(f"log_floor {self.log_floor} must be below 0 and curve {self.curve} above 1")
+        if self.warm_up_epochs < 0 or self.discriminator_steps < 1:
+            raise InputError(
+                f"warm-up epochs {self.warm_up_epochs} must not be negative, discriminator steps "
+                f"{self.discriminator_steps} at least 1"
+            )
+        check_choices(self)
+
+
 def check_choices(config: Any) -> None:
     """Refuse values that are not among a field's literals.
 

@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.models.config import GlobalConfig
 from truepair.models.encoders import RegionEncoder, WordEncoder
+from truepair.models.features import Features
 from truepair.models.pooling import POOLINGS
 from truepair.models.similarity import SingleViewEngine
 
@@ -33,11 +34,17 @@ class GlobalEngine(SingleViewEngine[Tensor]):
     def new_region_encoder(self) -> nn.Module:
         return RegionEncoder(*self.region_sizes)
 
-    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Tensor:
-        return unit_vectors(self.pool_regions(regions(images), images.lengths))
+    def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
+        return Features(unit_vectors(self.pool_regions((regions or self.regions)(images), images.lengths)))
 
-    def encode_texts(self, texts: TextBatch) -> Tensor:
-        return unit_vectors(self.pool_words(self.words(texts), texts.lengths))
+    def text_features(self, texts: TextBatch) -> Features:
+        return Features(unit_vectors(self.pool_words(self.words(texts), texts.lengths)))
+
+    def represent_images(self, features: Features) -> Tensor:
+        return features.vectors
+
+    def represent_texts(self, features: Features) -> Tensor:
+        return features.vectors
 
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         # Never in bf16: its steps of 1/256 near 1, divided by a temperature of 0.05, would blur the probabilities.

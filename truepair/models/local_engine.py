@@ -48,6 +48,7 @@ from truepair.data.batch import ImageBatch, TextBatch
 from truepair.errors import InputError
 from truepair.models.alignment import Alignment
 from truepair.models.config import SAFConfig, SGRConfig
+from truepair.models.features import Features
 from truepair.models.filtration import AttentionFiltration
 from truepair.models.fragments import (
     AnyFragments,
@@ -79,22 +80,32 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         regions: region positions of the visual batch norm: the most regions an image can have.
         vocabulary_size: number of word ids.
         config: SGR or SAF, and the sizes.
+        compared_width: of the vectors that are compared, where they are not the encoders' own (`DisentangledEngine`).
     """
 
     costly = True
 
-    def __init__(self, feature_width: int, regions: int, vocabulary_size: int, config: SGRConfig | SAFConfig) -> None:
+    def __init__(
+        self,
+        feature_width: int,
+        regions: int,
+        vocabulary_size: int,
+        config: SGRConfig | SAFConfig,
+        *,
+        compared_width: int | None = None,
+    ) -> None:
         super().__init__()
         width, similarity_width = config.width, config.similarity_width
+        compared = compared_width or width
         self.most_regions = regions
         self.memory_bytes: int | None = None  # of one buffer of working memory; None: as it suits the device
         self.kept_bytes = 1 << 30  # what reasoning may keep for the backward pass; beyond that it is computed again
         self.region_sizes = (feature_width, width)
         self.regions = self.new_region_encoder()
         self.words = DroppingWordEncoder(vocabulary_size, width, config.word_width, config.dropout)
-        self.image_attention = ImageSelfAttention(width, regions, config.dropout)
-        self.text_attention = SelfAttention(width, config.dropout)
-        self.align = Alignment(width, similarity_width)
+        self.image_attention = ImageSelfAttention(compared, regions, config.dropout)
+        self.text_attention = SelfAttention(compared, config.dropout)
+        self.align = Alignment(compared, similarity_width)
         self.head: GraphReasoning | AttentionFiltration = (
             GraphReasoning(similarity_width, config.reasoning_steps)
             if isinstance(config, SGRConfig)
@@ -105,7 +116,7 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
     def new_region_encoder(self) -> LinearRegionEncoder:
         return LinearRegionEncoder(*self.region_sizes)
 
-    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Fragments:
+    def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
         """Raises InputError: an image has more regions than the engine knows positions."""
         longest = int(images.lengths.max())
         if longest > self.most_regions:
@@ -116,12 +127,16 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
             )
         if longest < images.features.shape[1]:
             images = ImageBatch(images.features[:, :longest], images.lengths)
-        vectors = regions(images)
-        return Fragments(vectors, images.lengths, self.image_attention(vectors, images.lengths))
+        return Features((regions or self.regions)(images), images.lengths)
 
-    def encode_texts(self, texts: TextBatch) -> Fragments:
-        vectors = self.words(texts)
-        return Fragments(vectors, texts.lengths, self.text_attention(vectors, texts.lengths))
+    def text_features(self, texts: TextBatch) -> Features:
+        return Features(self.words(texts), texts.lengths)
+
+    def represent_images(self, features: Features) -> Fragments:
+        return represented(features, self.image_attention)
+
+    def represent_texts(self, features: Features) -> Fragments:
+        return represented(features, self.text_attention)
 
     def scores(self, images: AnyFragments, texts: AnyFragments) -> Tensor:
         return self.scores_laid_out(padded_fragments(images), texts, layout_for)
@@ -265,3 +280,9 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
     def cell_bytes(self, images: AnyFragments, texts: AnyFragments) -> int:
         # The row itself, in the copies that it is put together from: `scores` bounds its own working memory.
         return 4 * len(texts) * texts.vectors.element_size()
+
+
+def represented(features: Features, attention: SelfAttention) -> Fragments:
+    """The fragments and, by self-attention, the whole."""
+    assert features.lengths is not None
+    return Fragments(features.vectors, features.lengths, attention(features.vectors, features.lengths))

@@ -60,16 +60,23 @@ class RetrievalModel:
         Raises:
             InputError: the features have another width than the engine takes.
         """
-        if pairs.images.feature_width != self.sizes.feature_width:
-            raise InputError(
-                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
-                f"{self.sizes.feature_width}; "
-                "evaluate it on features made the same way as its training data"
-            )
+        self.check_features(pairs)
         with evaluating(self.engine):
             images = self._encode_images(pairs, image_rows)
             texts = self._encode_texts(pairs, text_rows)
         return SimilarityBlocks(self.engine, images, len(image_rows), texts, memory_bytes)
+
+    def check_features(self, pairs: Pairs) -> None:
+        """Refuse features that the engine does not take.
+
+        Raises:
+            InputError: they have another width.
+        """
+        if pairs.images.feature_width != self.sizes.feature_width:
+            raise InputError(
+                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
+                f"{self.sizes.feature_width}; evaluate it on features made the same way as its training data"
+            )
 
     def similarity(self, pairs: Pairs) -> Tensor:
         """Similarity of every image to every text of `pairs`, (images, texts), on the CPU."""
@@ -150,6 +157,7 @@ class EngineSizes:
         vocabulary_size: number of word ids.
         views: projections of the regions, each a view of the image (UGNCL).
         networks: networks with parameters of their own (dual networks).
+        subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
     """
 
     feature_width: int
@@ -157,6 +165,8 @@ class EngineSizes:
     vocabulary_size: int
     views: int = 1
     networks: int = 1
+    subspace_width: int = 0
+    subspace_hidden: int = 0
 
 
 def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
@@ -170,14 +180,24 @@ def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[An
 
 
 def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]:
-    """One network, with one view of the images or several."""
+    """One network: as it is, with several views of the images, or with subspaces."""
     base: SingleViewEngine[Any]
     if isinstance(config, GlobalConfig):
         base = GlobalEngine(sizes.feature_width, sizes.vocabulary_size, config)
     else:
         from truepair.models.local_engine import LocalEngine
 
-        base = LocalEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, config)
+        base = LocalEngine(
+            sizes.feature_width,
+            sizes.regions,
+            sizes.vocabulary_size,
+            config,
+            compared_width=sizes.subspace_width or None,
+        )
+    if sizes.subspace_width:
+        from truepair.models.subspaces import DisentangledEngine, SubspaceSizes
+
+        return DisentangledEngine(base, config.width, SubspaceSizes(sizes.subspace_width, sizes.subspace_hidden))
     if sizes.views == 1:
         return base
     from truepair.models.views import MultiViewEngine

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
+from truepair.models.features import Features
 
 Encoded = TypeVar("Encoded")
 
@@ -99,11 +100,30 @@ class SingleViewEngine(ScoringEngine[Encoded]):
         """Another region encoder like `regions`, newly initialised."""
 
     @abstractmethod
+    def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
+        """What B images are encoded from, through the given region encoder or its own."""
+
+    @abstractmethod
+    def text_features(self, texts: TextBatch) -> Features:
+        """What B texts are encoded from."""
+
+    @abstractmethod
+    def represent_images(self, features: Features) -> Encoded:
+        """Encodings of the images with these features."""
+
+    @abstractmethod
+    def represent_texts(self, features: Features) -> Encoded:
+        """Encodings of the texts with these features."""
+
     def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Encoded:
         """Encodings of B images through the given region encoder."""
+        return self.represent_images(self.image_features(images, regions))
 
     def encode_images(self, images: ImageBatch) -> Encoded:
-        return self.encode_images_through(self.regions, images)
+        return self.represent_images(self.image_features(images))
+
+    def encode_texts(self, texts: TextBatch) -> Encoded:
+        return self.represent_texts(self.text_features(texts))
 
 
 @torch.inference_mode()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from truepair.device import DEVICE_HELP
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
     import torch
+
+RATE_SCALE = "rate_scale"
+"""Key of a parameter group of the optimizer: its learning rate in units of that of training."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,11 @@ class TrainingConfig:
 
 
 def build_optimizer(
-    config: TrainingConfig, parameters: list[torch.nn.Parameter], learning_rate: float
+    config: TrainingConfig, groups: list[tuple[list[torch.nn.Parameter], float]], learning_rate: float
 ) -> torch.optim.Optimizer:
-    """A new optimizer at a learning rate."""
+    """A new optimizer of groups of parameters, each with its learning rate in units of the given one."""
     import torch
 
     kinds: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
-    return kinds[config.optimizer](parameters, lr=learning_rate, weight_decay=config.weight_decay)
+    described: list[dict[str, Any]] = [{"params": parameters, RATE_SCALE: scale} for parameters, scale in groups]
+    return kinds[config.optimizer](described, lr=learning_rate, weight_decay=config.weight_decay)

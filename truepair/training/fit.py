@@ -24,7 +24,7 @@ from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_e
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
-from truepair.training.loop import Observers, Training, TrainingData
+from truepair.training.loop import Observers, Trained, Training, TrainingData
 from truepair.training.run_folder import RunFolder, config_digest, read_lines
 from truepair.training.setup import Setup, describe_run
 from truepair.training.state import Cursor, TrainingState
@@ -168,19 +168,29 @@ class Assembly:
         assert setup.vocabulary is not None
         self.vocabulary = setup.vocabulary
         self.sizes = EngineSizes(
-            pairs.images.feature_width, pairs.images.regions, len(self.vocabulary), method.views, method.networks
+            pairs.images.feature_width,
+            pairs.images.regions,
+            len(self.vocabulary),
+            method.views,
+            method.networks,
+            *(method.subspaces(setup.model.width) or (0, 0)),
         )
         memory = CorrespondenceMemory(len(pairs))
         method.prepare(memory)
-        self.state = TrainingState(*self.fresh(0), memory, Cursor())
+        first = self.fresh(0)
+        self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.companion)
 
-    def fresh(self, stage: int) -> tuple[Any, torch.optim.Optimizer]:
-        """Newly initialised engine and optimizer of a stage."""
-        with torch_seeded(self.setup.training.seed, "initialise", stage):
+    def fresh(self, stage: int) -> Trained:
+        """Newly initialised engine, companion and optimizer of a stage."""
+        training, method = self.setup.training, self.method
+        with torch_seeded(training.seed, "initialise", stage):
             engine = build_engine(self.setup.model, self.sizes)
+            companion = method.companion(engine)
         engine.to(self.device)
-        rate = self.setup.training.rate_for(self.setup.model.width)
-        return engine, build_optimizer(self.setup.training, list(engine.parameters()), rate)
+        if companion is not None:
+            companion.to(self.device)
+        groups = method.parameter_groups(engine, companion)
+        return Trained(engine, companion, build_optimizer(training, groups, training.rate_for(self.setup.model.width)))
 
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""

@@ -19,7 +19,7 @@ from truepair.errors import InputError, TrainingError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
 from truepair.models.retrieval_model import evaluating
 from truepair.seeding import torch_seeded
-from truepair.training.config import TrainingConfig
+from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.interruption import Interruption
 from truepair.training.run_folder import RunFolder, append_line, keep_lines
 from truepair.training.state import Cursor, TrainingState
@@ -54,6 +54,15 @@ class Observers:
 
 
 @dataclass(frozen=True)
+class Trained:
+    """A new engine, what the method trains beside it, and the optimizer of both."""
+
+    engine: Any
+    companion: torch.nn.Module | None
+    optimizer: torch.optim.Optimizer
+
+
+@dataclass(frozen=True)
 class Training:
     """One run of the loop: how, on what, with which method, seen by whom, kept where."""
 
@@ -63,7 +72,7 @@ class Training:
     method: Method
     observers: Observers
     folder: RunFolder
-    fresh: Callable[[int], tuple[Any, torch.optim.Optimizer]]  # stage → new engine and optimizer
+    fresh: Callable[[int], Trained]  # stage → all that starts anew
     device: torch.device
     progress: bool | None  # None: a bar on a terminal only
 
@@ -108,8 +117,11 @@ class Training:
         place = (config.seed, position.stage, position.epoch)
         batches = self._batches("shuffle", self.data.augmentation, place)
         bar.set_description_str(progress_title(position, cursor.last_score), refresh=False)
-        set_learning_rate(state.optimizer, self.learning_rate, position.stages[position.stage], position.epoch)
+        rate = self.learning_rate * self.method.rate_scale(position)
+        set_learning_rate(state.optimizer, rate, position.stages[position.stage], position.epoch)
         if cursor.step == 0:
+            if self.method.forgets(position):
+                state.optimizer.state.clear()
             if self.method.surveys(position):
                 self._survey(state, position, interruption)
             cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
@@ -171,24 +183,34 @@ class Training:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
 
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
-        """One optimizer step; returns the mean loss and the method's scalars."""
+        """One optimizer step, after those of the companion alone; returns the mean loss and the method's scalars."""
+        forward = Forward(state.engine, batch, state.companion)
         try:
+            for _ in range(self.method.companion_steps):
+                with self._precision():
+                    alone = self.method.companion_loss(forward, position)
+                if alone is not None:
+                    self._step(state, position, alone)
             with self._precision():
-                result = self.method.batch_loss(Forward(state.engine, batch), position, state.memory)
+                result = self.method.batch_loss(forward, position, state.memory)
         except InputError as error:  # a loss refuses similarities that are not finite
             raise self._diverged(state, position, str(error)) from error
-        loss = result.per_pair.mean()
+        return self._step(state, position, result.per_pair.mean()), result.scalars
+
+    def _step(self, state: TrainingState, position: EpochPosition, loss: torch.Tensor) -> float:
+        """One step of whatever has a gradient of the loss, whose value is returned."""
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(state, position, f"the loss is {value}")
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        for network in state.engine.networks():
+        trained = [*state.engine.networks(), *([state.companion] if state.companion is not None else [])]
+        for network in trained:
             norm = torch.nn.utils.clip_grad_norm_(network.parameters(), self.config.clip or math.inf)
             if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
                 raise self._diverged(state, position, f"the gradient norm is {float(norm)}")
         state.optimizer.step()
-        return value, result.scalars
+        return value
 
     def _diverged(self, state: TrainingState, position: EpochPosition, what: str) -> TrainingError:
         sound = f" {self.folder.path} holds the last sound checkpoint." if self.folder.checkpoint.exists() else ""
@@ -237,7 +259,8 @@ class Training:
             state.cursor.finished = True
             return
         state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
-        state.engine, state.optimizer = self.fresh(state.cursor.stage)
+        fresh = self.fresh(state.cursor.stage)
+        state.engine, state.companion, state.optimizer = fresh.engine, fresh.companion, fresh.optimizer
 
 
 def progress_title(position: EpochPosition, score: float | None) -> str:
@@ -250,4 +273,4 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, full: float, stage: Stag
     """Step decay: the full rate, and a tenth of it after the stage's `decay_after` epochs."""
     decayed = stage.decay_after is not None and epoch > stage.decay_after
     for group in optimizer.param_groups:
-        group["lr"] = full * (0.1 if decayed else 1.0)
+        group["lr"] = full * group.get(RATE_SCALE, 1.0) * (0.1 if decayed else 1.0)

@@ -36,12 +36,13 @@ class Cursor:
 
 @dataclass
 class TrainingState:
-    """The network, its optimizer, the memory, and the cursor."""
+    """The network and its companion, their optimizer, the memory, and the cursor."""
 
     engine: SimilarityEngine[Any]
     optimizer: torch.optim.Optimizer
     memory: CorrespondenceMemory
     cursor: Cursor
+    companion: torch.nn.Module | None = None  # what the method trains beside the engine
     run: str = ""  # digest of the configuration it belongs to
 
     def save(self, path: Path) -> None:
@@ -51,6 +52,8 @@ class TrainingState:
         tensors: dict[str, Tensor] = {}
         for name, tensor in self.engine.state_dict().items():
             tensors[f"engine/{name}"] = tensor
+        for name, tensor in (self.companion.state_dict() if self.companion else {}).items():
+            tensors[f"companion/{name}"] = tensor
         optimizer = self.optimizer.state_dict()
         for index, entries in optimizer["state"].items():
             for name, tensor in entries.items():
@@ -84,6 +87,8 @@ class TrainingState:
             raise RunFolderError(f"{path} belongs to another configuration than the run it lies in; put back its own")
         try:
             self.engine.load_state_dict(_under(tensors, "engine/"))
+            if self.companion is not None:
+                self.companion.load_state_dict(_under(tensors, "companion/"))
             self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
             self.memory.restore(_under(tensors, "memory/"))
         except (RuntimeError, ValueError) as error:

@@ -1,0 +1,73 @@
+"""DisNCL's information terms: the estimator's closed form, the reversed gradient, strangers, the divergence."""
+
+import math
+
+import pytest
+import torch
+from torch.distributions import Independent, Normal, kl_divergence
+
+from truepair.errors import InputError
+from truepair.losses import jensen_shannon, reverse_gradient, unit_gaussian_divergence
+from truepair.losses.information import strangers
+
+
+def test_the_estimate_equals_its_closed_form_for_a_fixed_discriminator():
+    joint, marginal = [2.0, -1.0, 0.5], [-3.0, 1.0]
+
+    def d(logit):
+        return 1 / (1 + math.exp(-logit))
+
+    expected = sum(math.log(d(z)) for z in joint) / 3 + sum(math.log(1 - d(z)) for z in marginal) / 2
+    found = jensen_shannon(torch.tensor(joint).double(), torch.tensor(marginal).double())
+    assert float(found) == pytest.approx(expected, abs=1e-12)
+
+
+def test_it_is_zero_for_a_perfect_discriminator_and_twice_log_half_for_a_blind_one():
+    assert float(jensen_shannon(torch.full((4,), 500.0), torch.full((4,), -500.0))) == pytest.approx(0, abs=1e-12)
+    assert float(jensen_shannon(torch.zeros(4), torch.zeros(4))) == pytest.approx(-2 * math.log(2))
+    wrong = jensen_shannon(torch.full((4,), -500.0).requires_grad_(), torch.full((4,), 500.0))
+    assert math.isfinite(float(wrong.detach()))
+
+
+def test_a_reversed_gradient_has_the_other_sign_and_the_scale():
+    x = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([3.0, 5.0], dtype=torch.float64)
+    passed = reverse_gradient(x, scale=0.5)
+    assert torch.equal(passed, x)
+    (gradient,) = torch.autograd.grad((passed * weight).sum(), x)
+    assert torch.equal(gradient, -0.5 * weight)
+
+
+def test_strangers_are_a_permutation_that_leaves_nobody_in_place():
+    for count in (2, 3, 17):
+        for seed in range(20):
+            partner = strangers(count, torch.Generator().manual_seed(seed))
+            assert sorted(partner.tolist()) == list(range(count))
+            assert not bool((partner == torch.arange(count)).any())
+    every = {tuple(strangers(4, torch.Generator().manual_seed(seed)).tolist()) for seed in range(200)}
+    assert len(every) == 6  # all cycles through four
+
+
+def test_the_divergence_is_that_of_unit_gaussians_in_both_directions():
+    a, b = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def unit_normal(mean):
+        return Independent(Normal(mean, torch.ones_like(mean)), 1)
+
+    found = unit_gaussian_divergence(a, b)
+    assert torch.allclose(found, kl_divergence(unit_normal(a), unit_normal(b)), atol=1e-12)
+    assert torch.allclose(found, unit_gaussian_divergence(b, a))
+    assert float(unit_gaussian_divergence(a, a).abs().max()) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jensen_shannon(torch.zeros(0), torch.zeros(2)), "0 joint and 2 marginal"),
+        (lambda: strangers(1), "its own stranger"),
+        (lambda: unit_gaussian_divergence(torch.zeros(2, 3), torch.zeros(2, 4)), "expected"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

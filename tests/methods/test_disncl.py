@@ -1,0 +1,357 @@
+"""DisNCL's loss against plain loops over its equations, its discriminators, and what happens where nothing is clean."""
+
+import math
+
+import pytest
+import torch
+
+import truepair
+from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.division import Part
+from truepair.errors import InputError, TrainingError
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition, Stage
+from truepair.methods.configs import DisNCLConfig
+from truepair.methods.disentanglers import DISENTANGLERS, InformationBottleneck
+from truepair.models.config import GlobalConfig
+from truepair.models.retrieval_model import EngineSizes, build_engine
+from truepair.models.subspaces import Parts
+from truepair.training.setup import Setup
+
+PAIRS = 9
+SIZES = EngineSizes(6, 3, 9, subspace_width=5, subspace_hidden=7)
+
+
+class GivenForward:
+    def __init__(self, similarity, ids, companion=None, parts=None):
+        self.similarity, self.companion = similarity, companion
+        self.networks = [type("Network", (), {"similarity": similarity, "parts": parts})()]
+        self.batch = type("Batch", (), {"ids": ids})()
+
+
+def position(epoch, step=0):
+    return EpochPosition(0, epoch, (Stage(10),), step, 4, PAIRS)
+
+
+def similarities(seed=0):
+    """Five pairs are each other's best, four are not."""
+    generator = torch.Generator().manual_seed(seed)
+    similarity = 0.6 * torch.rand(PAIRS, PAIRS, generator=generator, dtype=torch.float64) - 0.3
+    similarity[range(5), range(5)] += 0.7
+    similarity[range(5, PAIRS), range(5, PAIRS)] -= 0.5
+    return similarity
+
+
+def some_parts(seed, rows=PAIRS, leaf=False):
+    generator = torch.Generator().manual_seed(seed)
+    made = [torch.nn.functional.normalize(torch.randn(rows, n, generator=generator), dim=1) for n in (8, 5, 5)]
+    return Parts(*(part.requires_grad_(leaf) for part in made))
+
+
+def prepared(options=None):
+    method = build_method("disncl", options or {})
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    return method, memory
+
+
+def loop_entropy(p, y):
+    return -sum(a * (max(math.log(b), -4.0) if b > 0 else -4.0) for a, b in zip(p, y, strict=True))
+
+
+def loop_loss(similarity):
+    """Σ over the clean set of L_align and L_soft."""
+    s = similarity.tolist()
+    others = [[j for j in range(PAIRS) if j != i] for i in range(PAIRS)]
+    clean = [i for i in range(PAIRS) if all(s[i][i] > s[i][j] and s[i][i] > s[j][i] for j in others[i])]
+    total = [0.0] * PAIRS
+    for i in clean:
+        margin = 0.2 * (10 ** min(max(s[i][i], 0.0), 1.0) - 1) / 9
+        align = sum(
+            max(margin - s[i][i] + hardest, 0.0)
+            for hardest in (max(s[i][j] for j in others[i]), max(s[j][i] for j in others[i]))
+        )
+        rows = [[math.exp(s[i][j] / 0.05) for j in range(PAIRS)], [math.exp(s[j][i] / 0.05) for j in range(PAIRS)]]
+        p, q = ([value / sum(row) for value in row] for row in rows)
+        own = [1.0 if j == i else 0.0 for j in range(PAIRS)]
+        soft = loop_entropy(p, [0.5 * a + 0.5 * b for a, b in zip(own, q, strict=True)])
+        soft += loop_entropy(q, [0.5 * a + 0.5 * b for a, b in zip(own, p, strict=True)])
+        total[i] = align + soft
+    return clean, total
+
+
+def test_the_loss_follows_equations_2_to_6():
+    method, memory = prepared({"disentangler": "none"})
+    similarity = similarities()
+    clean, expected = loop_loss(similarity)
+    assert clean == [0, 1, 2, 3, 4]
+    ids = torch.arange(PAIRS).flip(0)
+    found = method.batch_loss(GivenForward(similarity, ids), position(6), memory)
+    assert torch.allclose(found.per_pair, torch.tensor(expected, dtype=torch.float64), atol=1e-10)
+    assert memory.read("clean")[ids].tolist() == [1.0] * 5 + [0.0] * 4
+    assert method.division(memory)[ids].tolist() == [int(Part.CLEAN)] * 5 + [int(Part.NOISY)] * 4
+
+
+@pytest.mark.parametrize(("choice", "step", "counted"), [("hardest", 0, 1), ("all", 0, 8), ("falling", 19, 3)])
+def test_the_warm_up_ranks_all_pairs_with_a_constant_margin(choice, step, counted):
+    method, memory = prepared({"warm_up_negatives": choice})
+    s = similarities()
+    found = method.batch_loss(GivenForward(s, torch.arange(PAIRS)), position(1 + step // 4, step % 4), memory).per_pair
+    for i in range(PAIRS):
+        expected = 0.0
+        for side in (s[i], s[:, i]):
+            hardest = sorted((float(side[j]) for j in range(PAIRS) if j != i), reverse=True)[:counted]
+            expected += sum(max(0.2 - float(s[i, i]) + value, 0.0) for value in hardest) / counted
+        assert float(found[i]) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("similarity", [torch.ones(PAIRS, PAIRS), torch.ones(PAIRS, PAIRS) - torch.eye(PAIRS)])
+def test_an_empty_clean_set_costs_nothing_and_teaches_nothing(similarity):
+    method, memory = prepared()
+    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    forward = GivenForward(
+        similarity.requires_grad_(),
+        torch.arange(PAIRS),
+        method.companion(engine),
+        (some_parts(0), some_parts(1)),
+    )
+    loss = method.batch_loss(forward, position(6), memory).per_pair.sum()
+    assert float(loss.detach()) == 0
+    (gradient,) = torch.autograd.grad(loss, similarity)
+    assert float(gradient.abs().max()) == 0
+    assert method.companion_loss(forward, position(6)) is None
+
+
+def test_a_run_that_loses_its_clean_set_is_stopped():
+    method, memory = prepared()
+    memory.write("clean", None, torch.zeros(PAIRS))
+    method.finish_epoch(position(5), memory)  # the warm-up may
+    with pytest.raises(TrainingError, match=r"epoch 6 only 0\.00 %"):
+        method.finish_epoch(position(6), memory)
+
+
+def bottleneck(config=None):
+    torch.manual_seed(0)
+    return InformationBottleneck(build_engine(GlobalConfig(width=8, word_width=4), SIZES), config or DisNCLConfig())
+
+
+def test_information_terms_are_weighted_as_equations_1_7_and_11():
+    config = DisNCLConfig(balance=0.3, invariant_weight=0.7, exclusive_weight=0.4, regularizer_weight=2.0)
+    terms = {term.name: term for term in bottleneck(config).terms(some_parts(0), some_parts(1))}
+    weights = {name: float(term.loss.detach() / term.value.detach()) for name, term in terms.items()}
+    expected = {"vs_ft": -0.3, "ts_fv": -0.3, "vx_fv": -0.7, "tx_ft": -0.7, "divergence": 0.3 * 0.7}
+    # Those that encoders lower stand with a minus as well: the discriminator raises them, behind a reversed gradient.
+    expected |= {"vx_ft": -0.7 * 1.4, "tx_fv": -0.7 * 1.4, "vs_vx": -2.0, "ts_tx": -2.0}
+    assert weights == pytest.approx(expected, rel=1e-5)
+    distance = (some_parts(0).invariant - some_parts(1).invariant).square().sum(dim=1).mean()
+    assert float(terms["divergence"].value) == pytest.approx(float(distance), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [*InformationBottleneck.RAISED, *InformationBottleneck.LOWERED])
+def test_discriminators_raise_every_term_and_encoders_only_those_they_should(name):
+    """A small step along the negative gradient: of the discriminator alone, and of the parts alone."""
+    learner, image, text = bottleneck(), some_parts(0, 40, leaf=True), some_parts(1, 40, leaf=True)
+    parts = [image.features, image.invariant, image.exclusive, text.features, text.invariant, text.exclusive]
+    weights = list(learner.discriminators[name].parameters())
+
+    def term():
+        torch.manual_seed(1)  # the same strangers
+        return next(term for term in learner.terms(image, text) if term.name == name)
+
+    before = term()
+    of_weights = torch.autograd.grad(before.loss, weights, retain_graph=True)
+    of_parts = torch.autograd.grad(before.loss, parts, allow_unused=True)
+    # F stays as it is where a term is raised: it is the reference, not the learner.
+    touched = [gradient is not None for gradient in of_parts]
+    assert (
+        touched
+        == {
+            "vs_ft": [0, 1, 0, 0, 0, 0],
+            "ts_fv": [0, 0, 0, 0, 1, 0],
+            "vx_fv": [0, 0, 1, 0, 0, 0],
+            "tx_ft": [0, 0, 0, 0, 0, 1],
+            "vx_ft": [0, 0, 1, 1, 0, 0],
+            "tx_fv": [1, 0, 0, 0, 0, 1],
+            "vs_vx": [0, 1, 1, 0, 0, 0],
+            "ts_tx": [0, 0, 0, 0, 1, 1],
+        }[name]
+    )
+
+    def after_step(leaves, gradients):
+        with torch.no_grad():
+            for leaf, gradient in zip(leaves, gradients, strict=True):
+                if gradient is not None:
+                    leaf -= 1e-2 * gradient
+            value = float(term().value)
+            for leaf, gradient in zip(leaves, gradients, strict=True):
+                if gradient is not None:
+                    leaf += 1e-2 * gradient
+        return value
+
+    start = float(before.value.detach())
+    assert after_step(weights, of_weights) > start
+    moved = after_step(parts, of_parts)
+    assert moved > start if name in InformationBottleneck.RAISED else moved < start
+
+
+@pytest.mark.parametrize("name", DISENTANGLERS)
+def test_every_disentangler_is_finite_and_reaches_the_heads(name):
+    torch.manual_seed(0)
+    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), SIZES), DisNCLConfig())
+    image, text = some_parts(0, leaf=True), some_parts(1, leaf=True)
+    loss = sum(term.loss for term in learner.terms(image, text))
+    gradients = torch.autograd.grad(loss, [image.invariant, text.invariant, *learner.parameters()])
+    assert all(bool(torch.isfinite(gradient).all()) and float(gradient.abs().max()) > 0 for gradient in gradients)
+    alone = learner.discriminator_loss(image, text)
+    assert (alone is None) == (name in ("fdmer", "dmim"))
+
+
+def test_consistency_and_cross_prediction_are_what_they_say():
+    image, text = some_parts(0), some_parts(0)
+    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    consistency, overlap = DISENTANGLERS["fdmer"](engine, DisNCLConfig()).terms(image, text)
+    assert float(consistency.value) == 0  # the same invariant parts on both sides
+    expected = 2 * (image.invariant * image.exclusive).sum(dim=1).square().mean()
+    assert float(overlap.value) == pytest.approx(float(expected), rel=1e-6)
+    own, crossed = DISENTANGLERS["dmim"](engine, DisNCLConfig()).terms(image, text)
+    assert float(own.value.detach()) == pytest.approx(float(crossed.value.detach()), rel=1e-6)
+
+
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+OPTIONS = {
+    "warm_up_epochs": 4,
+    "warm_up_negatives": "all",
+    "least_clean": 0.0,
+    "head_rate": 1.0,
+    "subspace_width": 8,
+    "hidden_width": 8,
+    "discriminator_steps": 2,
+}
+
+
+def fitted(tiny, out, resume=False, **more):
+    noisy = truepair.inject_noise(truepair.load(tiny), 0.2, seed=1)
+    method = truepair.build_method("disncl", {**OPTIONS, **more})
+    settings = {"epochs": 6, "seed": 5, "batch_size": 16, "minimum_count": 1, "learning_rate": 1e-2}
+    return truepair.fit(
+        noisy, method=method, dev=truepair.load(tiny, "dev"), out=out, setup=SMALL, resume=resume, **settings
+    )
+
+
+def test_a_run_logs_every_term_and_resumes_exactly(tiny, tmp_path, monkeypatch):
+    from truepair.training import loop
+
+    whole = fitted(tiny, tmp_path / "whole")
+    last = whole.metrics[-1]
+    assert {"align", "soft", "clean_share", "divergence", *InformationBottleneck.RAISED} <= last.keys()
+    assert "align" not in whole.metrics[0]
+    step, done = loop.Training._step, []
+
+    def dying(self, *arguments):
+        if len(done) == 27:  # in the fifth epoch, the first after the warm-up
+            raise KeyboardInterrupt
+        done.append(1)
+        return step(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_step", dying)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(tiny, tmp_path / "cut")
+    fitted(tiny, tmp_path / "cut", resume=True)
+    for name in ("metrics.jsonl", "result.json"):
+        assert (tmp_path / "cut" / name).read_bytes() == (whole.path / name).read_bytes()
+    names = {name for name, _ in whole.model.engine.named_parameters()}
+    assert any(name.startswith("text_exclusive") for name in names)
+    assert not any("discriminator" in name for name in names)
+
+
+def test_steps_of_the_discriminators_leave_the_engine_alone(tiny, tmp_path):
+    """With a rate of next to nothing, twice as many discriminator steps change next to nothing."""
+    one, five = (
+        fitted(tiny, tmp_path / str(steps), discriminator_steps=steps, discriminator_rate=1e-9).metrics[-1]["loss"]
+        for steps in (1, 5)
+    )
+    many = fitted(tiny, tmp_path / "many", discriminator_steps=5, discriminator_rate=3.0).metrics[-1]["loss"]
+    # Each step draws its own strangers, so the numbers are not the same; but they are close.
+    assert abs(one - five) < 0.05
+    assert abs(many - one) > 2 * abs(one - five)
+
+
+@pytest.mark.parametrize("name", DISENTANGLERS)
+def test_weights_of_zero_leave_nothing_of_a_disentangler(name):
+    config = DisNCLConfig(disentangle_weight=0.0, regularizer_weight=0.0)
+    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), SIZES), config)
+    assert all(float(term.loss.detach()) == 0 for term in learner.terms(some_parts(0), some_parts(1)))
+
+
+def test_without_the_adversarial_terms_what_is_raised_stays():
+    terms = bottleneck(DisNCLConfig(adversarial_weight=0.0)).terms(some_parts(0), some_parts(1))
+    silent = {term.name for term in terms if float(term.loss.detach()) == 0}
+    assert silent == set(InformationBottleneck.LOWERED)
+
+
+def test_information_counts_by_the_share_of_clean_pairs():
+    """As in all sums over the clean set here: divided by B, so that no term outgrows the others in noisy batches."""
+    similarity, engine = similarities(), build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    learner = DISENTANGLERS["fdmer"](engine, DisNCLConfig())
+    losses = []
+    for companion in (learner, None):
+        method, memory = prepared({"disentangler": "fdmer"})
+        forward = GivenForward(similarity, torch.arange(PAIRS), companion, (some_parts(0), some_parts(1)))
+        losses.append(float(method.batch_loss(forward, position(6), memory).per_pair.mean()))
+    clean = torch.arange(PAIRS) < 5
+    terms = learner.terms(
+        *(
+            Parts(*(part[clean] for part in (s.features, s.invariant, s.exclusive)))
+            for s in (some_parts(0), some_parts(1))
+        )
+    )
+    assert losses[0] - losses[1] == pytest.approx(5 / PAIRS * sum(float(term.value) for term in terms), rel=1e-5)
+
+
+def test_encoders_heads_and_discriminators_have_rates_of_their_own():
+    method = build_method("disncl", {"head_rate": 0.5, "discriminator_rate": 2.0, "main_rate": 0.1})
+    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    companion = method.companion(engine)
+    groups = {rate: set(map(id, parameters)) for parameters, rate in method.parameter_groups(engine, companion)}
+    assert groups.keys() == {1.0, 0.5, 2.0}
+    assert groups[0.5] == {id(p) for name, p in engine.named_parameters() if not name.startswith("base.")}
+    assert groups[1.0] == {id(p) for p in engine.base.parameters()}
+    assert groups[2.0] == {id(p) for p in companion.parameters()}
+    assert [method.rate_scale(position(epoch)) for epoch in (1, 5, 6, 7)] == [1.0, 1.0, 0.1, 0.1]
+    assert [method.forgets(position(epoch)) for epoch in (1, 5, 6, 7)] == [False, False, True, False]
+
+
+def test_the_optimizer_starts_anew_after_the_warm_up(tiny, tmp_path, monkeypatch):
+    """Its moments are those of the steps since then: 2 epochs of 12 batches, with no step of discriminators alone."""
+    fitted(tiny, tmp_path / "run", discriminator_steps=1)
+    from safetensors.numpy import load_file
+
+    steps = [
+        float(value)
+        for name, value in load_file(tmp_path / "run" / "state" / "checkpoint.safetensors").items()
+        if name.startswith("optimizer/") and name.endswith("/step")
+    ]
+    assert max(steps) == 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"disentangler": "vae"}, "disentangler"),
+        ({"balance": 1.5}, "balance"),
+        ({"discriminator_steps": 0}, "discriminator steps 0"),
+        ({"discriminator_rate": 0.0}, "discriminator_rate"),
+        ({"subspace_width": 0}, "subspace_width"),
+        ({"log_floor": 1.0}, "log_floor"),
+        ({"soft_weight": -1.0}, "soft_weight"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        build_method("disncl", options)
+
+
+def test_a_run_shorter_than_the_warm_up_is_refused():
+    with pytest.raises(InputError, match="more epochs than the 5"):
+        build_method("disncl").stages(5, None)

@@ -1,0 +1,56 @@
+"""What a model with subspaces (DisNCL) makes of pairs: features, and the invariant and the exclusive part of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from truepair.data.loading import image_batches, text_batches
+from truepair.data.pairs import Pairs
+from truepair.errors import InputError
+from truepair.models.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
+from truepair.models.subspaces import DisentangledEngine, Parts
+
+
+@dataclass(frozen=True)
+class EncodedParts:
+    """Features F (n, D), invariant part (n, S) and exclusive part (n, S) of n items, float32 on the CPU.
+
+    Unit vectors; for region–word engines the mean over an item's regions or words, which is shorter.
+    """
+
+    features: Tensor
+    invariant: Tensor
+    exclusive: Tensor
+
+
+def encode_parts(
+    model: RetrievalModel, pairs: Pairs, *, batch_size: int = ENCODING_BATCH
+) -> tuple[EncodedParts, EncodedParts]:
+    """The parts of all images and of all texts of `pairs`, in the order of `pairs.images` and `pairs.texts`.
+
+    Raises:
+        InputError: the model has no subspaces, or the features another width than it takes.
+    """
+    engine = model.engine
+    if not isinstance(engine, DisentangledEngine):
+        raise InputError(
+            "this model has no subspaces: only runs of --method disncl part what both sides share from the rest"
+        )
+    model.check_features(pairs)
+    images = image_batches(pairs.images, np.arange(len(pairs.images)), batch_size)
+    texts = text_batches([model.vocabulary.encode(caption) for caption in pairs.texts.captions], batch_size)
+    with evaluating(engine), torch.inference_mode():
+        return (
+            joined(engine.split_images(batch.to(model.device))[1] for batch in images),
+            joined(engine.split_texts(batch.to(model.device))[1] for batch in texts),
+        )
+
+
+def joined(batches: Iterable[Parts]) -> EncodedParts:
+    found = [[side.float().cpu() for side in (part.features, part.invariant, part.exclusive)] for part in batches]
+    return EncodedParts(*(torch.cat(side) for side in zip(*found, strict=True)))

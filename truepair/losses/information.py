@@ -1,0 +1,80 @@
+"""What the information terms of DisNCL are made of: an estimate to raise, one to lower, and a divergence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import softplus
+
+from truepair.errors import InputError
+
+
+def jensen_shannon(joint: Tensor, marginal: Tensor) -> Tensor:
+    """E_joint[log D] + E_marginal[log(1 − D)] of a discriminator's logits, 0-d, at most 0 (DisNCL, eq. 9, 12).
+
+    For the best D it is 2 JS(joint ‖ product of the marginals) − 2 log 2: −2 log 2 where the two variables are
+    independent, and nearer 0 the more they tell of each other.
+
+    Args:
+        joint: logits of D for pairs that belong together, any shape.
+        marginal: logits for pairs that do not.
+
+    Raises:
+        InputError: one of them is empty.
+    """
+    if not joint.numel() or not marginal.numel():
+        raise InputError(f"{joint.numel()} joint and {marginal.numel()} marginal logits; expected at least one of each")
+    return -softplus(-joint).mean() - softplus(marginal).mean()
+
+
+def reverse_gradient(values: Tensor, scale: float = 1.0) -> Tensor:
+    """The values themselves; their gradient comes back times −scale (Ganin et al. 2016).
+
+    What a discriminator behind it learns to raise, all before it learns to lower.
+    """
+    return _Reverse.apply(values, scale)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale
+        return values.view_as(values)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -ctx.scale * gradients[0], None
+
+
+def strangers(count: int, generator: torch.Generator | None = None) -> Tensor:
+    """A random permutation of `count` ≥ 2 items that leaves none in its place, (count,) int64 on the CPU.
+
+    One cycle through all items in random order: what stands for the product of the marginals in a batch.
+
+    Raises:
+        InputError: fewer than two items.
+    """
+    if count < 2:
+        raise InputError(f"{count} items; expected at least 2, or an item is its own stranger")
+    order = torch.randperm(count, generator=generator)
+    partner = torch.empty_like(order)
+    partner[order] = order.roll(-1)
+    return partner
+
+
+def unit_gaussian_divergence(first: Tensor, second: Tensor) -> Tensor:
+    """KL(N(a, I) ‖ N(b, I)) of every row, (n,): ‖a − b‖²/2, the same in both directions (DisNCL, eq. 10).
+
+    Args:
+        first, second: means a and b, (n, S).
+
+    Raises:
+        InputError: the shapes differ.
+    """
+    if first.shape != second.shape or first.ndim != 2:
+        raise InputError(f"means of shape {tuple(first.shape)} and {tuple(second.shape)}; expected (n, S) for both")
+    return (first - second).square().sum(dim=1) / 2

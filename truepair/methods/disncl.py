@@ -1,0 +1,151 @@
+"""DisNCL: disentangled noisy correspondence learning.
+
+What an image and its text share, and what only one of them has, are parted into subspaces by information terms, some
+raised and some lowered against discriminators. Pairs are compared in the invariant subspace alone: what only one of
+them has cannot mislead the similarity. There, the pairs of a batch that are each other's best are clean; they are
+ranked with soft margins, and each direction learns soft targets from the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.division import Part
+from truepair.correspondence.mutual_best import mutual_best
+from truepair.errors import InputError, TrainingError
+from truepair.losses import hardness, hinge_ranking, soft_alignment, soft_margin, trusted_ranking
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
+from truepair.methods.configs import DisNCLConfig
+from truepair.methods.disentanglers import DISENTANGLERS, Disentangler, detached, select_parts
+
+
+class DisNCL(Method):
+    """Four heads, their disentangler, a clean set a batch.
+
+    Per pair the memory holds `seen_probability` p̂ of the invariant parts, which is what the method believes, and
+    `clean`: 1 where the pair was in the clean set when it was last trained on.
+    """
+
+    name = "disncl"
+
+    def __init__(self, config: DisNCLConfig) -> None:
+        self.config = config
+        self.companion_steps = config.discriminator_steps - 1
+
+    def prepare(self, memory: CorrespondenceMemory) -> None:
+        super().prepare(memory)
+        memory.register("clean", 1.0)
+
+    def stages(self, epochs: int, decay_after: int | None) -> Any:
+        if epochs <= self.config.warm_up_epochs:
+            raise InputError(
+                f"DisNCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up, found {epochs}; train "
+                "longer, or give it a shorter warm-up (warm_up_epochs)"
+            )
+        return super().stages(epochs, decay_after)
+
+    # III-C: what is trained
+
+    def subspaces(self, width: int) -> tuple[int, int]:
+        return self.config.subspace_width, self.config.hidden_width
+
+    def companion(self, engine: Any) -> nn.Module | None:
+        if self.config.disentangler == "none":
+            return None
+        return DISENTANGLERS[self.config.disentangler](engine, self.config)
+
+    def parameter_groups(self, engine: Any, companion: nn.Module | None) -> list[tuple[list[nn.Parameter], float]]:
+        """Encoders, heads and discriminators, each at a rate of its own."""
+        heads = [parameter for head in engine.heads() for parameter in head.parameters()]
+        known = set(map(id, heads))
+        encoders = [parameter for parameter in engine.parameters() if id(parameter) not in known]
+        groups = [(encoders, 1.0), (heads, self.config.head_rate)]
+        if companion is not None:
+            groups.append((list(companion.parameters()), self.config.discriminator_rate))
+        return [group for group in groups if group[0]]
+
+    def rate_scale(self, position: EpochPosition) -> float:
+        return 1.0 if position.epoch <= self.config.warm_up_epochs else self.config.main_rate
+
+    def forgets(self, position: EpochPosition) -> bool:
+        """After the warm-up: its small gradients would make the first steps of the larger loss far too long."""
+        return bool(position.epoch == self.config.warm_up_epochs + 1)
+
+    # III-D to III-F: the loss
+
+    def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        """L_Dis + L_align + L_soft + L_reg (eq. 8), sums over the clean set divided by B; to warm up L_align of all."""
+        config, similarity, ids = self.config, forward.networks[0].similarity, forward.batch.ids
+        clean = mutual_best(similarity.detach())
+        self.remember_probability(forward, memory)
+        memory.write("clean", ids, clean.float())
+        scalars = {"clean_share": float(clean.float().mean())}
+        if position.epoch <= config.warm_up_epochs:
+            return BatchLoss(self.warm_up_loss(similarity, position), scalars)
+        align = self.alignment_loss(similarity, clean)
+        soft = clean * soft_alignment(
+            similarity, temperature=config.temperature, given=config.given_weight, log_floor=config.log_floor
+        )
+        scalars |= {"align": float(align.detach().mean()), "soft": float(soft.detach().mean())}
+        total = config.align_weight * align + config.soft_weight * soft
+        for term in self.terms(forward, clean):
+            scalars[term.name] = float(term.value.detach())
+            total = total + clean.float().mean() * term.loss
+        return BatchLoss(total, scalars)
+
+    def warm_up_loss(self, similarity: Tensor, position: EpochPosition) -> Tensor:
+        """L_align of all pairs with a constant margin, (B,)."""
+        step, total = (position.epoch - 1) * position.steps + position.step, self.config.warm_up_epochs * position.steps
+        negatives = {
+            "falling": hardness(step, total, position.batch_size, least=max(position.batch_size // 4, 1)),
+            "all": max(len(similarity) - 1, 1),
+            "hardest": 1,
+        }[self.config.warm_up_negatives]
+        return hinge_ranking(similarity, margin=self.config.margin, negatives=negatives)
+
+    def alignment_loss(self, similarity: Tensor, clean: Tensor) -> Tensor:
+        """L_align, (B,), 0 outside the clean set: hardest negatives of the batch, soft margin of S_ii (eq. 3)."""
+        trust = similarity.detach().diagonal().clamp(0, 1)
+        margin = soft_margin(trust, self.config.margin, self.config.curve)
+        return trusted_ranking(similarity, margin=margin, negatives=clean.long())
+
+    def terms(self, forward: Forward, clean: Tensor) -> list[Any]:
+        """The terms of the disentangler; none where fewer than two pairs are clean."""
+        disentangler = forward.companion
+        if not isinstance(disentangler, Disentangler) or int(clean.sum()) < 2:
+            return []
+        image, text = (select_parts(side, clean) for side in forward.networks[0].parts)
+        return disentangler.terms(image, text)
+
+    def companion_loss(self, forward: Forward, position: EpochPosition) -> Tensor | None:
+        """What the discriminators learn in a step of their own, on parts that stay as they are."""
+        disentangler = forward.companion
+        if position.epoch <= self.config.warm_up_epochs or not isinstance(disentangler, Disentangler):
+            return None
+        clean = mutual_best(forward.networks[0].similarity.detach())
+        if int(clean.sum()) < 2:
+            return None
+        image, text = (detached(select_parts(side, clean)) for side in forward.networks[0].parts)
+        return disentangler.discriminator_loss(image, text)
+
+    def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """Raises TrainingError: after the warm-up hardly any pair is its own best any more."""
+        share = float(memory.read("clean").mean())
+        if position.epoch > self.config.warm_up_epochs and share < self.config.least_clean:
+            raise TrainingError(
+                f"DisNCL diverged: in epoch {position.overall} only {100 * share:.2f} % of the pairs were each other's "
+                f"best in their batch (least_clean: {100 * self.config.least_clean:g} %), so there is nothing left to "
+                "learn from. Lower the learning rate or that of the discriminators (discriminator_rate), or warm up "
+                "longer"
+            )
+        return {}
+
+    # II: what is believed
+
+    def division(self, memory: CorrespondenceMemory) -> Tensor:
+        """The pairs that were in the clean set of their batch, and the others."""
+        return torch.where(memory.read("clean") > 0.5, int(Part.CLEAN), int(Part.NOISY))
