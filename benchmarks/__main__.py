@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import bench_evaluation, bench_local, bench_ranks, bench_training, bench_two_stage
+from benchmarks import bench_disncl, bench_evaluation, bench_local, bench_ranks, bench_training, bench_two_stage
 from truepair import __version__
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
@@ -22,6 +22,7 @@ from truepair.files import write_json_atomically
 BENCHMARKS: dict[str, Any] = {
     f"One training step, batch {bench_training.BATCH}": bench_training,
     "SGR and SAF against the loop over captions": bench_local,
+    f"Parts of DisNCL, one training step, {bench_disncl.CLEAN} of {bench_training.BATCH} pairs clean": bench_disncl,
     "Ranks of a similarity matrix": bench_ranks,
     "Evaluation, from encodings to figures": bench_evaluation,
     "A global engine proposes, a local one ranks": bench_two_stage,

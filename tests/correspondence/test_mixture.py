@@ -351,3 +351,23 @@ def test_posterior_keeps_the_shape():
     assert mixture.posterior(np.zeros((2, 3))).shape == (2, 3)
     assert mixture.posterior(0.5).shape == ()
     assert mixture.posterior([]).shape == (0,)
+
+
+# --- Doubt in words -------------------------------------------------------------------------------------------------
+
+
+def test_doubt_says_which_condition_fails_and_nothing_where_none_does():
+    assert fit_mixture(TWO_GROUPS["far apart"]).doubt is None
+    outlier = fit_mixture(np.append(rng().normal(size=5000), 1e6)).doubt
+    assert outlier is not None and "the smaller group holds 1.0 of 5001 values" in outlier
+    near = fit_mixture(normal((0.5, 0.1, 8_000), (0.65, 0.1, 12_000)))
+    assert near.doubt is not None and f"separation {near.separation:.2f}, more than 2 asked" in near.doubt
+    one = fit_mixture(rng().normal(size=300))
+    assert one.doubt is not None
+    assert ("one normal distribution fits as well" in one.doubt) == (not one.bic_two < one.bic_one)
+
+
+@pytest.mark.parametrize("name", [*TWO_GROUPS, *ONE_SKEWED_GROUP])
+def test_there_is_doubt_exactly_where_there_are_no_two_components(name):
+    found = fit_mixture({**TWO_GROUPS, **ONE_SKEWED_GROUP}[name])
+    assert (found.doubt is None) == found.two_components

@@ -178,6 +178,23 @@ def test_numpy_numbers_of_either_version_are_read(path):
         assert (network.source["best_rsum"], network.source["step"]) == (1.5, 7)
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_lists_with_a_value_per_pair_may_follow_the_networks(new, path):
+    """GSC keeps its two indicators behind the three state dicts, as NumPy arrays; they are no part of a network."""
+    model = Released("sgr", WORDS)
+    content = sgraf(model)
+    content["model"] = [*content["model"], np.linspace(0, 1, 9), torch.ones(9)]
+    (network,) = read_released(written(path, content, _use_new_zipfile_serialization=new))
+    check_scores(network, model)
+
+
+def test_a_table_behind_the_networks_is_refused(path):
+    content = sgraf(Released("sgr", WORDS))
+    content["model"] = [*content["model"], torch.ones(9, 2)]
+    with pytest.raises(InputError, match="after the three state dicts comes Tensor"):
+        read_released(written(path, content))
+
+
 class Creates:
     """Unpickled, it creates a file."""
 

@@ -184,3 +184,17 @@ def test_the_table_is_aligned():
         lines = recall_table(rows).splitlines()
         assert len({len(line) for line in lines}) == 1
         assert lines[1].startswith(next(iter(rows)))
+
+
+def test_a_device_that_is_not_there_is_refused_before_any_work(runs, tiny):
+    with pytest.raises(TruepairError, match="device is 'cuda:99'"):
+        evaluate(runs / "a", tiny, "--device", "cuda:99")
+
+
+def test_the_figures_of_a_device_are_those_of_the_processor(runs, tiny, monkeypatch):
+    """The model is moved to the device that was named (all machines have the processor under two names)."""
+    moved = []
+    to = RetrievalModel.to
+    monkeypatch.setattr(RetrievalModel, "to", lambda self, device: (moved.append(str(device)), to(self, device))[1])
+    evaluate(runs / "a", tiny, "--device", "cpu:0")
+    assert moved == ["cpu:0"]

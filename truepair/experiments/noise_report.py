@@ -28,6 +28,15 @@ TITLES = {
     "ugncl": "UGNCL",
     "infonce": "InfoNCE",
     "triplet": "triplet, hardest negatives",
+    "disncl": "DisNCL: L_align + L_Dis + L_soft + L_reg",
+    "disncl-align-dis-soft": "L_align + L_Dis + L_soft",
+    "disncl-align-dis": "L_align + L_Dis",
+    "disncl-align-soft": "L_align + L_soft",
+    "disncl-align": "L_align",
+    "disncl-entangled": "all, but nothing lowered",
+    "disncl-fdmer": "FDMER in the place of L_Dis + L_reg",
+    "disncl-dmim": "DMIM in their place",
+    "disncl-mvib": "MVIB in their place",
 }
 
 
@@ -126,7 +135,7 @@ def provenance(records: list[Record]) -> str:
     seeds = sorted({record["cell"]["seed"] for record in records})
     dates = sorted({record["date"] for record in records})
     hours = sum(record["training_seconds"] for record in records) / 3600
-    example = next((r for r in records if r["cell"]["method"] == "crcl"), records[0])
+    example = next((r for r in records if r["cell"]["method"] in ("crcl", "disncl")), records[0])
     return (
         f"{len(records)} runs on `{example['cell']['data']}`, seeds {', '.join(map(str, seeds))}, "
         f"{dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'}, {hours:.1f} hours of training on one CPU "
@@ -163,6 +172,36 @@ def local_report(records: list[Record]) -> str:
                 value_table(groups, detection_of("division_accuracy"), 3),
             ]
     return "\n\n".join(parts)
+
+
+def disncl_report(records: list[Record]) -> str:
+    """The section on DisNCL, its parts and its rivals, for each data set."""
+    parts = []
+    for data in sorted({record["cell"]["data"] for record in records}):
+        here = [record for record in records if record["cell"]["data"] == data]
+        groups = group(here)
+        parts += [
+            provenance(here),
+            f"**`{data}`, test rSum:**",
+            value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
+            f"**`{data}`, AUROC** of the matching probability in the invariant subspace:",
+            value_table(groups, detection_of("auroc"), 4),
+            f"**`{data}`, share of the pairs in the clean set of their batch, last epoch, and how many percent of "
+            "them are matched:**",
+            value_table(groups, clean_share, 3),
+            value_table(groups, clean_matched, 3),
+        ]
+    return "\n\n".join(parts)
+
+
+def clean_share(record: Record) -> float:
+    last = record["epochs"][-1]
+    return float(last["clean"] / sum(last[part] for part in ("clean", "hard", "noisy")))
+
+
+def clean_matched(record: Record) -> float | None:
+    found: float | None = record["epochs"][-1].get("clean_matched")
+    return found
 
 
 def division_by_epoch(records: list[Record], chosen: tuple[tuple[str, str], ...], rate: float) -> str:
@@ -266,6 +305,7 @@ def main() -> None:
     parser.add_argument(
         "--explored", type=Path, default=Path("results/explored"), help="beside the table [results/explored]"
     )
+    parser.add_argument("--disncl", type=Path, default=Path("results/disncl"), help="of DisNCL [results/disncl]")
     options = parser.parse_args()
     records = read_records(options.results)
     replace_section(Path("docs/results.md"), "noise table", full_report(records))
@@ -276,6 +316,8 @@ def main() -> None:
         beside += read_records(folder) if any(folder.glob("*.json")) else []
     if any(options.local.glob("*.json")):
         replace_section(Path("docs/results.md"), "local table", local_report(read_records(options.local)))
+    if any(options.disncl.glob("*.json")):
+        replace_section(Path("docs/results.md"), "disncl table", disncl_report(read_records(options.disncl)))
     replace_section(Path("docs/results.md"), "division table", division_by_epoch(beside, DIVISIONS_SHOWN, 0.4))
     replace_section(Path("README.md"), "noise table", short_report(records))
     print(f"docs/results.md and README.md: tables of {len(records)} runs")
