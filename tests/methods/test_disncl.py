@@ -12,7 +12,7 @@ from truepair.errors import InputError, TrainingError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 from truepair.methods.configs import DisNCLConfig
-from truepair.methods.disentanglers import DISENTANGLERS, InformationBottleneck
+from truepair.methods.disentanglers import DISENTANGLERS, InformationBottleneck, drawn
 from truepair.models.config import GlobalConfig
 from truepair.models.retrieval_model import EngineSizes, build_engine
 from truepair.models.subspaces import Parts
@@ -277,6 +277,18 @@ def test_steps_of_the_discriminators_leave_the_engine_alone(tiny, tmp_path):
     assert abs(many - one) > 2 * abs(one - five)
 
 
+def test_discriminators_see_parts_spread_out_and_blurred():
+    """Neither a shift of a part nor its scale hides anything; the noise is of the size that was asked for."""
+    part = some_parts(0, 4000).exclusive
+    clear = drawn(part, 0.0)
+    assert torch.allclose(clear.mean(dim=0), torch.zeros(5), atol=1e-6)
+    assert float(clear.square().mean()) == pytest.approx(1.0, rel=1e-5)
+    assert torch.allclose(drawn(0.01 * part + 3.0, 0.0), clear, atol=1e-3)
+    noise = drawn(part, 0.5) - clear
+    assert float(noise.std()) == pytest.approx(0.5, rel=0.02) and abs(float(noise.mean())) < 0.02
+    assert not drawn(torch.ones(4, 5), 0.0).any()  # parts that are all alike tell nothing, and are no NaN
+
+
 @pytest.mark.parametrize("name", DISENTANGLERS)
 def test_weights_of_zero_leave_nothing_of_a_disentangler(name):
     config = DisNCLConfig(disentangle_weight=0.0, regularizer_weight=0.0)
@@ -310,13 +322,14 @@ def test_information_counts_by_the_share_of_clean_pairs():
 
 
 def test_encoders_heads_and_discriminators_have_rates_of_their_own():
-    method = build_method("disncl", {"head_rate": 0.5, "discriminator_rate": 2.0, "main_rate": 0.1})
+    rates = {"head_rate": 0.5, "exclusive_rate": 0.7, "discriminator_rate": 2.0, "main_rate": 0.1}
+    method = build_method("disncl", rates)
     engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
     companion = method.companion(engine)
     groups = {rate: set(map(id, parameters)) for parameters, rate in method.parameter_groups(engine, companion)}
-    assert groups.keys() == {1.0, 0.5, 2.0}
-    assert groups[0.5] == {id(p) for name, p in engine.named_parameters() if not name.startswith("base.")}
-    assert groups[1.0] == {id(p) for p in engine.base.parameters()}
+    assert groups.keys() == {1.0, 0.5, 0.7, 2.0}
+    for rate, names in ((1.0, "base."), (0.5, ("image_inv", "text_inv")), (0.7, ("image_exc", "text_exc"))):
+        assert groups[rate] == {id(p) for name, p in engine.named_parameters() if name.startswith(names)}
     assert groups[2.0] == {id(p) for p in companion.parameters()}
     assert [method.rate_scale(position(epoch)) for epoch in (1, 5, 6, 7)] == [1.0, 1.0, 0.1, 0.1]
     assert [method.forgets(position(epoch)) for epoch in (1, 5, 6, 7)] == [False, False, True, False]
@@ -343,6 +356,7 @@ def test_the_optimizer_starts_anew_after_the_warm_up(tiny, tmp_path, monkeypatch
         ({"discriminator_steps": 0}, "discriminator steps 0"),
         ({"discriminator_rate": 0.0}, "discriminator_rate"),
         ({"subspace_width": 0}, "subspace_width"),
+        ({"part_noise": -0.1}, "part_noise"),
         ({"log_floor": 1.0}, "log_floor"),
         ({"soft_weight": -1.0}, "soft_weight"),
     ],

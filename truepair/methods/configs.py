@@ -204,14 +204,21 @@ class DisNCLConfig:
     )
     subspace_width: int = field(default=512, metadata={"help": "width of each subspace"})
     hidden_width: int = field(default=256, metadata={"help": "hidden width of the heads and the discriminators"})
+    part_noise: float = field(
+        default=0.5,
+        metadata={"help": "standard deviation of the noise on the parts that discriminators see, whose values are near 1"},
+    )
     head_rate: float = field(
-        default=0.25, metadata={"help": "learning rate of the four heads, in units of --learning-rate"}
+        default=0.25, metadata={"help": "learning rate of the invariant heads, in units of --learning-rate"}
+    )
+    exclusive_rate: float = field(
+        default=1.0, metadata={"help": "learning rate of the exclusive heads, in units of --learning-rate"}
     )
     main_rate: float = field(
         default=0.25, metadata={"help": "learning rate of all after the warm-up, in units of --learning-rate"}
     )
     discriminator_rate: float = field(
-        default=1.0, metadata={"help": "learning rate of the discriminators, in units of --learning-rate"}
+        default=3.0, metadata={"help": "learning rate of the discriminators, in units of --learning-rate"}
     )
     discriminator_steps: int = field(
         default=1, metadata={"help": "discriminator steps for each step of the encoders, the common one included"}
@@ -227,9 +234,11 @@ class DisNCLConfig:
         for option in fields(self):
             if option.name.endswith("_weight") and not getattr(self, option.name) >= 0:
                 raise InputError(f"{option.name} is {getattr(self, option.name)}; expected 0 or more")
-        for name in ("temperature", "margin", "head_rate", "main_rate", "discriminator_rate"):
+        for name in ("temperature", "margin", "head_rate", "exclusive_rate", "main_rate", "discriminator_rate"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")
+        if not self.part_noise >= 0:
+            raise InputError(f"part_noise is {self.part_noise}; expected 0 or more")
         for name in ("subspace_width", "hidden_width"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; expected at least 1")

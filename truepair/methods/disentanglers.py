@@ -88,16 +88,21 @@ class InformationBottleneck(Disentangler):
         return [*found, Term("divergence", divergence, shared * config.invariant_weight * divergence)]
 
     def information(self, image: Parts, text: Parts) -> dict[str, Tensor]:
-        """The Jensen–Shannon value of every two parts, 0-d each."""
+        """The Jensen–Shannon value of every two parts, drawn anew, and features, 0-d each."""
+        noise = self.config.part_noise
+        vs, vx, ts, tx = (
+            drawn(part, noise) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
+        )
+        fv, ft = drawn(image.features, 0.0), drawn(text.features, 0.0)
         pairs = {
-            "vs_ft": (image.invariant, text.features.detach()),
-            "ts_fv": (text.invariant, image.features.detach()),
-            "vx_fv": (image.exclusive, image.features.detach()),
-            "tx_ft": (text.exclusive, text.features.detach()),
-            "vx_ft": (image.exclusive, text.features),
-            "tx_fv": (text.exclusive, image.features),
-            "vs_vx": (image.invariant, image.exclusive),
-            "ts_tx": (text.invariant, text.exclusive),
+            "vs_ft": (vs, ft.detach()),
+            "ts_fv": (ts, fv.detach()),
+            "vx_fv": (vx, fv.detach()),
+            "tx_ft": (tx, ft.detach()),
+            "vx_ft": (vx, ft),
+            "tx_fv": (tx, fv),
+            "vs_vx": (vs, vx),
+            "ts_tx": (ts, tx),
         }
         values = {}
         for name, (first, second) in pairs.items():
@@ -157,10 +162,11 @@ class InformationRegularization(Disentangler):
     def __init__(self, engine: DisentangledEngine, config: DisNCLConfig) -> None:
         super().__init__()
         self.weight, self.divergence_weight = config.disentangle_weight, config.invariant_weight
+        self.noise = config.part_noise
         self.discriminator = three_layers(2 * engine.sizes.width, engine.sizes.hidden, 1)
 
     def terms(self, image: Parts, text: Parts) -> list[Term]:
-        information = discriminated(self.discriminator, image.invariant, text.invariant)
+        information = self.information(image, text)
         divergence = unit_gaussian_divergence(image.invariant, text.invariant).mean()
         return [
             Term("vs_ts", information, -self.weight * information),
@@ -168,7 +174,10 @@ class InformationRegularization(Disentangler):
         ]
 
     def discriminator_loss(self, image: Parts, text: Parts) -> Tensor | None:
-        return -discriminated(self.discriminator, image.invariant, text.invariant)
+        return -self.information(image, text)
+
+    def information(self, image: Parts, text: Parts) -> Tensor:
+        return discriminated(self.discriminator, drawn(image.invariant, self.noise), drawn(text.invariant, self.noise))
 
 
 DISENTANGLERS: dict[str, type[Disentangler]] = {
@@ -177,6 +186,18 @@ DISENTANGLERS: dict[str, type[Disentangler]] = {
     "dmim": CrossPrediction,
     "mvib": InformationRegularization,
 }
+
+
+def drawn(part: Tensor, noise: float) -> Tensor:
+    """A draw of every row, (n, S): its deviation from the mean row, in units of the spread of all, and noise.
+
+    A discriminator is fooled by parts that lie close together, though they tell as much as before; so it sees them spread
+    out. And what is told in directions of hardly any spread drowns in the noise; without it, what two deterministic
+    parts tell of each other is no finite number.
+    """
+    deviation = part - part.mean(dim=0)
+    spread = deviation / deviation.square().mean().clamp(min=1e-12).sqrt()
+    return spread + noise * torch.randn_like(spread) if noise else spread
 
 
 def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Tensor:

@@ -59,13 +59,14 @@ class DisNCL(Method):
         return DISENTANGLERS[self.config.disentangler](engine, self.config)
 
     def parameter_groups(self, engine: Any, companion: nn.Module | None) -> list[tuple[list[nn.Parameter], float]]:
-        """Encoders, heads and discriminators, each at a rate of its own."""
-        heads = [parameter for head in engine.heads() for parameter in head.parameters()]
-        known = set(map(id, heads))
-        encoders = [parameter for parameter in engine.parameters() if id(parameter) not in known]
-        groups = [(encoders, 1.0), (heads, self.config.head_rate)]
-        if companion is not None:
-            groups.append((list(companion.parameters()), self.config.discriminator_rate))
+        """Encoders, invariant heads, exclusive heads and discriminators, each at a rate of its own."""
+        config = self.config
+        groups = [
+            (list(engine.base.parameters()), 1.0),
+            (parameters_of(engine.image_invariant, engine.text_invariant), config.head_rate),
+            (parameters_of(engine.image_exclusive, engine.text_exclusive), config.exclusive_rate),
+            (parameters_of(*([companion] if companion else [])), config.discriminator_rate),
+        ]
         return [group for group in groups if group[0]]
 
     def rate_scale(self, position: EpochPosition) -> float:
@@ -149,3 +150,7 @@ class DisNCL(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """The pairs that were in the clean set of their batch, and the others."""
         return torch.where(memory.read("clean") > 0.5, int(Part.CLEAN), int(Part.NOISY))
+
+
+def parameters_of(*modules: nn.Module) -> list[nn.Parameter]:
+    return [parameter for module in modules for parameter in module.parameters()]

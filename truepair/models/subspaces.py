@@ -94,10 +94,6 @@ class DisentangledEngine(ScoringEngine[Any]):
         self.image_invariant, self.text_invariant = InvariantHead(*shape), InvariantHead(*shape)
         self.image_exclusive, self.text_exclusive = three_layers(*shape), three_layers(*shape)
 
-    def heads(self) -> list[nn.Module]:
-        """The four heads."""
-        return [self.image_invariant, self.image_exclusive, self.text_invariant, self.text_exclusive]
-
     def encode_images(self, images: ImageBatch) -> Any:
         return self.base.represent_images(self.base.image_features(images).mapped(self.image_invariant))
 
