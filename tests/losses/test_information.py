@@ -8,7 +8,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 from truepair.errors import InputError
 from truepair.losses import jensen_shannon, reverse_gradient, unit_gaussian_divergence
-from truepair.losses.information import strangers
+from truepair.losses.information import blurred, strangers
 
 
 def test_the_estimate_equals_its_closed_form_for_a_fixed_discriminator():
@@ -71,3 +71,15 @@ def test_the_divergence_is_that_of_unit_gaussians_in_both_directions():
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_discriminators_see_parts_spread_out_and_blurred():
+    """Neither a shift of a part nor its scale hides anything; the noise is of the size that was asked for."""
+    part = torch.randn(4000, 5, generator=torch.Generator().manual_seed(0)) * torch.tensor([3.0, 1.0, 0.1, 1.0, 2.0])
+    clear = blurred(part, 0.0)
+    assert torch.allclose(clear.mean(dim=0), torch.zeros(5), atol=1e-6)
+    assert float(clear.square().mean()) == pytest.approx(1.0, rel=1e-5)
+    assert torch.allclose(blurred(0.01 * part + 3.0, 0.0), clear, atol=1e-3)
+    noise = blurred(part, 0.5, torch.Generator().manual_seed(1)) - clear
+    assert float(noise.std()) == pytest.approx(0.5, rel=0.02) and abs(float(noise.mean())) < 0.02
+    assert not blurred(torch.ones(4, 5), 0.0).any()  # parts that are all alike tell nothing, and are no NaN

@@ -50,6 +50,26 @@ class _Reverse(torch.autograd.Function):
         return -ctx.scale * gradients[0], None
 
 
+def blurred(part: Tensor, noise: float, generator: torch.Generator | None = None) -> Tensor:
+    """A draw of every row, (n, S): its deviation from the mean row, in units of the spread of all, and normal noise.
+
+    A discriminator is fooled by parts that lie close together, though they tell as much as before; so it sees them
+    spread out. And what is told in directions of hardly any spread drowns in the noise; without it, what two
+    deterministic parts tell of each other is no finite number. The paper's parts are means of unit Gaussians (eq. 10).
+
+    Args:
+        part: (n, S), n ≥ 1. Rows that are all alike become zeros and noise.
+        noise: ≥ 0, its standard deviation, where that of all values of the part is 1.
+        generator: on the device of the part; None for the global one.
+    """
+    deviation = part - part.mean(dim=0)
+    spread = deviation / deviation.square().mean().clamp(min=1e-12).sqrt()
+    if not noise:
+        return spread
+    draw = torch.randn(spread.shape, dtype=spread.dtype, device=spread.device, generator=generator)
+    return spread + noise * draw
+
+
 def strangers(count: int, generator: torch.Generator | None = None) -> Tensor:
     """A random permutation of `count` ≥ 2 items that leaves none in its place, (count,) int64 on the CPU.
 

@@ -206,7 +206,7 @@ class DisNCLConfig:
     hidden_width: int = field(default=256, metadata={"help": "hidden width of the heads and the discriminators"})
     part_noise: float = field(
         default=0.5,
-        metadata={"help": "standard deviation of the noise on the parts that discriminators see, whose values are near 1"},
+        metadata={"help": "deviation of the noise on the parts that discriminators see, whose values are near 1"},
     )
     head_rate: float = field(
         default=0.25, metadata={"help": "learning rate of the invariant heads, in units of --learning-rate"}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from truepair.losses.information import jensen_shannon, reverse_gradient, strangers, unit_gaussian_divergence
+from truepair.losses.information import blurred, jensen_shannon, reverse_gradient, strangers, unit_gaussian_divergence
 from truepair.methods.configs import DisNCLConfig
 from truepair.models.subspaces import DisentangledEngine, Parts, three_layers
 
@@ -91,9 +91,9 @@ class InformationBottleneck(Disentangler):
         """The Jensen–Shannon value of every two parts, drawn anew, and features, 0-d each."""
         noise = self.config.part_noise
         vs, vx, ts, tx = (
-            drawn(part, noise) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
+            blurred(part, noise) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
         )
-        fv, ft = drawn(image.features, 0.0), drawn(text.features, 0.0)
+        fv, ft = blurred(image.features, 0.0), blurred(text.features, 0.0)
         pairs = {
             "vs_ft": (vs, ft.detach()),
             "ts_fv": (ts, fv.detach()),
@@ -177,7 +177,9 @@ class InformationRegularization(Disentangler):
         return -self.information(image, text)
 
     def information(self, image: Parts, text: Parts) -> Tensor:
-        return discriminated(self.discriminator, drawn(image.invariant, self.noise), drawn(text.invariant, self.noise))
+        return discriminated(
+            self.discriminator, blurred(image.invariant, self.noise), blurred(text.invariant, self.noise)
+        )
 
 
 DISENTANGLERS: dict[str, type[Disentangler]] = {
@@ -186,18 +188,6 @@ DISENTANGLERS: dict[str, type[Disentangler]] = {
     "dmim": CrossPrediction,
     "mvib": InformationRegularization,
 }
-
-
-def drawn(part: Tensor, noise: float) -> Tensor:
-    """A draw of every row, (n, S): its deviation from the mean row, in units of the spread of all, and noise.
-
-    A discriminator is fooled by parts that lie close together, though they tell as much as before; so it sees them spread
-    out. And what is told in directions of hardly any spread drowns in the noise; without it, what two deterministic
-    parts tell of each other is no finite number.
-    """
-    deviation = part - part.mean(dim=0)
-    spread = deviation / deviation.square().mean().clamp(min=1e-12).sqrt()
-    return spread + noise * torch.randn_like(spread) if noise else spread
 
 
 def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Tensor:
