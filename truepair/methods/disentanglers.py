@@ -48,8 +48,12 @@ class Disentangler(nn.Module, ABC):
 class InformationBottleneck(Disentangler):
     """L_Dis + L_reg of DisNCL (eq. 1, 7, 9–12): information between parts and features, raised or lowered.
 
-    Raised, with the features as a fixed reference: I(V_S; F_T), I(T_S; F_V), I(V_X; F_V), I(T_X; F_T). Lowered, by
-    reversed gradients into both: I(V_X; F_T), I(T_X; F_V) and, the regulariser, I(V_S; V_X), I(T_S; T_X).
+    Raised: I(V_S; F_T), I(T_S; F_V), I(V_X; F_V), I(T_X; F_T). Lowered, by reversed gradients: I(V_X; F_T), I(T_X; F_V)
+    and, the regulariser, I(V_S; V_X), I(T_S; T_X).
+
+    Decided: the features are a fixed reference, and in what is lowered the invariant parts are one too. It is the
+    exclusive part that has to give way: the other side could lower an information just as well by forgetting what
+    retrieval needs.
     """
 
     RAISED = ("vs_ft", "ts_fv", "vx_fv", "tx_ft")
@@ -93,16 +97,16 @@ class InformationBottleneck(Disentangler):
         vs, vx, ts, tx = (
             blurred(part, noise) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
         )
-        fv, ft = blurred(image.features, 0.0), blurred(text.features, 0.0)
+        fv, ft = blurred(image.features.detach(), 0.0), blurred(text.features.detach(), 0.0)
         pairs = {
-            "vs_ft": (vs, ft.detach()),
-            "ts_fv": (ts, fv.detach()),
-            "vx_fv": (vx, fv.detach()),
-            "tx_ft": (tx, ft.detach()),
+            "vs_ft": (vs, ft),
+            "ts_fv": (ts, fv),
+            "vx_fv": (vx, fv),
+            "tx_ft": (tx, ft),
             "vx_ft": (vx, ft),
             "tx_fv": (tx, fv),
-            "vs_vx": (vs, vx),
-            "ts_tx": (ts, tx),
+            "vs_vx": (vs.detach(), vx),
+            "ts_tx": (ts.detach(), tx),
         }
         values = {}
         for name, (first, second) in pairs.items():
