@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair import __version__
+from truepair.cli_analyse import add_analyse
 from truepair.cli_data import DATA_HELP
 from truepair.cli_evaluate import add_evaluate, recall_table
 from truepair.cli_import import add_import
@@ -40,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_train, add_evaluate, add_report, add_noise, add_describe, add_import):
+    for add in (add_demo, add_train, add_evaluate, add_report, add_analyse, add_noise, add_describe, add_import):
         add(commands)
     return parser
 
