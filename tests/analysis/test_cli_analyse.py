@@ -30,6 +30,7 @@ OPTIONS = {
     "subspace_width": 8,
     "hidden_width": 8,
     "given_weight": 0.75,
+    "part_noise": 0.05,
 }
 
 
@@ -182,9 +183,10 @@ def test_drawings_have_pictures_and_probes(tmp_path, monkeypatch):
         for part, accuracy in (("V_S", 0.911), ("V_X", 0.522))
     ]
     monkeypatch.setattr(
-        "truepair.analysis.probes.probe_scenes", lambda model, *, seed: {"rows": rows, "summary": {}, "seed": seed}
+        "truepair.analysis.probes.probe_scenes",
+        lambda model, *, seed, noise: {"rows": rows, "summary": {}, "seed": seed},
     )
-    monkeypatch.setattr(analysis_module, "leakage", lambda split, *, seed: None)
+    monkeypatch.setattr(analysis_module, "leakage", lambda split, *, noise, seed: None)
     found = analyse(run.path, seed=3)
     assert found.run.probes == {"rows": rows, "summary": {}, "seed": 3}
     page = render_page(found)

@@ -150,7 +150,7 @@ def test_a_constant_target_is_explained_by_nobody():
 
 
 def test_noise_drowns_what_hides_in_small_differences(monkeypatch):
-    """An exclusive part that repeats the other a hundred times smaller than its own content: nothing that can be used."""
+    """An exclusive part that repeats the other one a hundred times smaller than what else it holds."""
     monkeypatch.setattr("truepair.analysis.leakage.ESTIMATES", 1)
     rng = np.random.default_rng(3)
     shared, own = rng.normal(size=(2, 400, 2))

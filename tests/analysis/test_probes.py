@@ -23,6 +23,7 @@ from truepair.analysis.probes import (
     scene_pairs,
     scene_questions,
     summary,
+    with_noise,
 )
 from truepair.data.scene_captions import CAPTIONS, COLOUR_WORDS, KIND_WORDS, PLACE_WORDS, SIZE_WORDS, TEXTURE_WORDS
 from truepair.data.scene_drawing import COLOURS, KINDS, PLACES, SIZES, TEXTURES
@@ -282,3 +283,18 @@ def test_probe_scenes_refuses_what_it_cannot_use():
         probe_scenes(model, scored_on=499)
     with pytest.raises(InputError, match="seed is -1"):
         probe_scenes(model, seed=-1)
+
+
+def test_noise_drowns_what_is_told_in_small_differences():
+    """A factor a hundred times smaller than what else the part holds, which a plain probe reads all the same."""
+    draws = np.random.default_rng(0)
+    labels = draws.integers(0, 2, 600)
+    part = np.hstack(
+        [0.01 * (2 * labels[:, None] - 1) + 1e-3 * draws.normal(size=(600, 1)), draws.normal(size=(600, 3))]
+    )
+    exam = Exam({"V_S": part}, [])
+    blurred = with_noise(exam, 0.5, seed=0).parts["V_S"]
+    half = slice(None, 300), slice(300, None)
+    plain = linear_accuracy(part[half[0]], labels[:300], part[half[1]], labels[300:])
+    noisy = linear_accuracy(blurred[half[0]], labels[:300], blurred[half[1]], labels[300:])
+    assert plain > 0.99 and noisy < 0.6

@@ -124,7 +124,7 @@ def analyse(
     pairs, train = load_analysed(source, split), load(source, "train")
     rows = pairs if leakage_split is None else load(source, leakage_split)
     fitted = train.first_images(MOST_FITTED)
-    noise = float(subjects[0].options["part_noise"])
+    noise = float(subjects[0].options.get("part_noise", 0.0))  # runs of before there was the option
     found = [analyse_run(subject, pairs, fitted, rows, source, noise, seed, say) for subject in subjects]
     say("soft targets")
     return Analysis(
@@ -161,7 +161,7 @@ def analyse_run(
     probes = None
     if is_drawn(source):
         say(f"{subject.name}: probes")
-        probes = probes_of(subject, seed)
+        probes = probes_of(subject, noise, seed)
     return RunAnalysis(
         subject.name,
         subject.options,
@@ -194,11 +194,11 @@ def explained(split: Split, fitted: Split, seed: int) -> dict[str, float]:
     }
 
 
-def probes_of(subject: Subject, seed: int) -> dict[str, Any] | None:
+def probes_of(subject: Subject, noise: float, seed: int) -> dict[str, Any] | None:
     """What can be read from which part; None where the probes do not fit the run (features of another kind)."""
     from truepair.analysis.probes import probe_scenes
 
     try:
-        return probe_scenes(subject.model, seed=seed)
+        return probe_scenes(subject.model, seed=seed, noise=noise)
     except InputError:
         return None

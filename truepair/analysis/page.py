@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,7 +56,7 @@ def render_page(analysis: Analysis) -> str:
         pictures=pairs.images.pictures is not None,
         picture_of=Album(pairs).picture,
         caption_of=pairs.texts.captions.__getitem__,
-        probes=[table for run in analysis.runs if (table := probe_table(run)) is not None],
+        probes=[table for run in analysis.runs for table in probe_tables(run)],
     )
 
 
@@ -91,6 +92,16 @@ def shares_left(run: RunAnalysis, against: RunAnalysis) -> dict[str, dict[str, f
             ]
             sides[side] = values[0] / values[1] if values[0] is not None and values[1] else None
     return found
+
+
+def probe_tables(run: RunAnalysis) -> list[dict[str, Any]]:
+    """The probes of a run: of its parts as they are, and of the parts as discriminators saw them."""
+    tables = [probe_table(run)]
+    noisy = (run.probes or {}).get("with_noise")
+    if noisy is not None:
+        name = f"{run.name}, parts with noise of {noisy['noise']:g} times their spread"
+        tables.append(probe_table(replace(run, name=name, probes={**(run.probes or {}), **noisy})))
+    return [table for table in tables if table is not None]
 
 
 def probe_table(run: RunAnalysis) -> dict[str, Any] | None:

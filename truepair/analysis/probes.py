@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.scene_captions import CAPTIONS, RELATION_WORDS
@@ -32,6 +33,7 @@ from truepair.data.scene_drawing import COLOURS, KINDS, PLACES, SIZES, TEXTURES
 from truepair.data.scenes import Scenes, draw_scenes
 from truepair.errors import InputError
 from truepair.evaluation.subspaces import encode_parts
+from truepair.losses.information import blurred
 from truepair.models.retrieval_model import RetrievalModel
 from truepair.seeding import generator
 
@@ -83,7 +85,7 @@ class Exam:
 
 
 def probe_scenes(
-    model: RetrievalModel, *, seed: int = 0, fitted_on: int = 2000, scored_on: int = 1000
+    model: RetrievalModel, *, seed: int = 0, noise: float = 0.0, fitted_on: int = 2000, scored_on: int = 1000
 ) -> dict[str, Any]:
     """What linear probes read from the parts of a DisNCL model on drawings it has not seen, ready for JSON.
 
@@ -93,11 +95,13 @@ def probe_scenes(
     Returns:
         `fitted_on`, `scored_on`: numbers of pictures. `rows`: one dict a factor and part, see `probe`. `summary`:
         group of factors → part → mean over the factors of (accuracy − chance)/(1 − chance); 0 is chance, 1 always
-        right. A probe that finds nothing is around 0, often a little below.
+        right. A probe that finds nothing is around 0, often a little below. `with_noise`, where noise is asked for:
+        the same of the parts as discriminators see them in training (`blurred`), and `noise`.
 
     Args:
         model: of a run of `--method disncl` on `scenes`.
         seed: in [0, 2^31), names the drawings and which rows balance the questions.
+        noise: ≥ 0, in units of the spread of a part. What is left without it may lie in differences too small to use.
         fitted_on, scored_on: pictures to draw; at least 500. Drawing takes most of the time, some 6 to 10 ms each.
 
     Raises:
@@ -113,7 +117,11 @@ def probe_scenes(
     fitted = scene_exam(model, "dev", fitted_on, seed)
     scored = scene_exam(model, "test", scored_on, seed)
     rows = probe(fitted, scored)
-    return {"fitted_on": fitted_on, "scored_on": scored_on, "rows": rows, "summary": summary(rows)}
+    found = {"fitted_on": fitted_on, "scored_on": scored_on, "rows": rows, "summary": summary(rows)}
+    if noise:
+        rows = probe(with_noise(fitted, noise, seed), with_noise(scored, noise, seed + 1))
+        found["with_noise"] = {"noise": noise, "rows": rows, "summary": summary(rows)}
+    return found
 
 
 def summary(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
@@ -232,6 +240,15 @@ def scene_exam(model: RetrievalModel, split: str, count: int, seed: int) -> Exam
     }
     rng = generator(seed, f"probe rows {split}")
     return Exam({part: values.numpy() for part, values in parts.items()}, list(scene_questions(scenes, rng)))
+
+
+def with_noise(exam: Exam, noise: float, seed: int) -> Exam:
+    """The same exam of parts that are spread out and blurred."""
+    draws = torch.Generator().manual_seed(seed)
+    return Exam(
+        {part: blurred(torch.from_numpy(values), noise, draws).numpy() for part, values in exam.parts.items()},
+        exam.questions,
+    )
 
 
 def scene_pairs(scenes: Scenes) -> Pairs:
