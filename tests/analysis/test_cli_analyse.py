@@ -13,6 +13,8 @@ import truepair
 from truepair.analysis import analyse as analysis_module
 from truepair.analysis.analyse import analyse
 from truepair.analysis.page import probe_table, render_page
+from truepair.analysis.retrieval import cosine_recall, exclusive, fit_on_pairs, invariant, mapped_recall
+from truepair.analysis.subject import encoded, open_subject
 from truepair.analysis.write import facts_of
 from truepair.cli import main
 from truepair.errors import InputError, RunFolderError
@@ -130,6 +132,23 @@ def test_the_numbers_are_those_of_the_run(both, runs):
         match = query["candidates"][0]
         assert match["role"] == "match" and match["target"] >= 0.75
         assert all(candidate["target"] <= 0.25 for candidate in query["candidates"][1:])
+
+
+def test_each_row_of_the_retrieval_table_compares_what_it_says(both, runs, data):
+    """Every row against the parts themselves: a row that used the wrong parts would read well and be false."""
+    facts = json.loads((both[1] / "analysis.json").read_text(encoding="utf-8"))
+    subject = open_subject(runs / "parted")
+    test, train = (encoded(subject, truepair.load(data, split)) for split in ("test", "train"))
+    maps = {part: fit_on_pairs(train, part, seed=0) for part in (invariant, exclusive)}
+    expected = {
+        "V_S, T_S by cosine": cosine_recall(test, invariant),
+        "V_X, T_X by cosine": cosine_recall(test, exclusive),
+        "T_S mapped to V_S": mapped_recall(test, invariant, maps[invariant]),
+        "T_X mapped to V_X": mapped_recall(test, exclusive, maps[exclusive]),
+    }
+    for name, figures in expected.items():
+        assert facts["run"]["retrieval"][name] == pytest.approx(figures), name
+    assert len({tuple(figures.values()) for figures in expected.values()}) == 4  # else a swap would not show
 
 
 def test_every_number_of_the_tables_is_on_the_page(both):
