@@ -47,8 +47,12 @@ ENGINES = {
 }
 ENSEMBLES = {"sgraf": ("sgr", "saf")}
 
+# DisNCL's warm-up, chosen on dev with seed 0, the same for all rows of a data set. The paper's five epochs, its
+# default, serve elsewhere; titles of six words are memorised by then, and a shorter warm-up has to be steeper.
+DISNCL_WARM_UP = {"fashion_precomp": ["--disncl-warm-up-epochs", "2", "--disncl-warm-up-least", "0.25"]}
+
 # DisNCL with each of its parts, as in its Table V, with the rivals in the place of its disentangler, and with nothing
-# that is lowered. The paper warms up for a tenth of its epochs.
+# that is lowered.
 DISNCL = {
     "disncl": [],
     "disncl-align": ["--disncl-disentangler", "none", "--disncl-soft-weight", "0"],
@@ -102,6 +106,12 @@ class Cell:
         return [] if self.epochs >= 10 else ["--ugncl-warm-up-epochs", str(self.epochs // 2)]
 
     @property
+    def disncl_warm_up(self) -> list[str]:
+        """Half of the epochs where there are fewer than ten."""
+        short = ["--disncl-warm-up-epochs", str(max(self.epochs // 2, 1))]
+        return DISNCL_WARM_UP.get(self.data, []) if self.epochs >= 10 else short
+
+    @property
     def members(self) -> tuple[Cell, ...]:
         """The runs an ensemble is made of; none for a run."""
         return tuple(replace(self, engine=engine) for engine in ENSEMBLES.get(self.engine, ()))
@@ -123,10 +133,7 @@ class Cell:
             "crcl-short-pieces": ["--method", "crcl", "--crcl-pieces", "3,3,3"],
             "ugncl-letter": ["--method", "ugncl", *self.warm_up, *LETTER],
             "ugncl": ["--method", "ugncl", *self.warm_up, *([] if self.engine == "global" else LOCAL_UGNCL)],
-            **{
-                name: ["--method", "disncl", "--disncl-warm-up-epochs", str(max(self.epochs // 5, 1)), *parts]
-                for name, parts in DISNCL.items()
-            },
+            **{name: ["--method", "disncl", *self.disncl_warm_up, *parts] for name, parts in DISNCL.items()},
             "oracle-gpo": ["--method", "infonce", "--oracle", "--pooling", "gpo"],
         }.get(self.method, ["--method", self.method])
         noise = ["--noise", str(self.noise), "--seed", str(self.seed)]

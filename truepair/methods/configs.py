@@ -182,9 +182,19 @@ class DisNCLConfig:
         default=1.0,
         metadata={"help": "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like"},
     )
-    balance: float = field(default=0.5, metadata={"help": "share γ of the invariant part in L_Dis (eq. 1)"})
+    balance: float = field(
+        default=0.1,
+        metadata={
+            "help": "share γ of the invariant part in L_Dis (eq. 1; the paper: 0.5). What it should hold is raised by "
+            "L_align as well, what the exclusive part should hold by nothing else"
+        },
+    )
     invariant_weight: float = field(
-        default=0.1, metadata={"help": "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)"}
+        default=0.05,
+        metadata={
+            "help": "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which makes them forget "
+            "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one"
+        },
     )
     exclusive_weight: float = field(
         default=0.1, metadata={"help": "weight β2: what an exclusive part tells of the other side counts 1 + β2"}
@@ -198,8 +208,15 @@ class DisNCLConfig:
     warm_up_negatives: Literal["falling", "all", "hardest"] = field(
         default="falling",
         metadata={
-            "help": "negatives of a pair in the warm-up: from all of the batch to the hardest quarter; all; or "
-            "the hardest alone (the paper), which learns noise from the start"
+            "help": "negatives of a pair in the warm-up: from all of the batch to the share warm_up_least; all; "
+            "or the hardest alone (the paper), which learns noise from the start"
+        },
+    )
+    warm_up_least: float = field(
+        default=0.5,
+        metadata={
+            "help": "share of the batch, the hardest, that are negatives at the end of a falling warm-up: fewer teach "
+            "faster, and with much noise nothing"
         },
     )
     subspace_width: int = field(default=512, metadata={"help": "width of each subspace"})
@@ -228,7 +245,7 @@ class DisNCLConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("balance", "given_weight", "least_clean"):
+        for name in ("balance", "given_weight", "least_clean", "warm_up_least"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
         for option in fields(self):

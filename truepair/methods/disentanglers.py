@@ -87,7 +87,7 @@ class InformationBottleneck(Disentangler):
             "ts_tx": config.regularizer_weight * lowered,
         }
         # KL in both directions; every information is raised here, and lowered ones turn round behind the discriminator.
-        divergence = 2 * unit_gaussian_divergence(image.invariant, text.invariant).mean()
+        divergence = 2 * gaussian_divergence(image, text)
         found = [Term(name, value, -weights[name] * value) for name, value in values.items()]
         return [*found, Term("divergence", divergence, shared * config.invariant_weight * divergence)]
 
@@ -165,16 +165,17 @@ class InformationRegularization(Disentangler):
 
     def __init__(self, engine: DisentangledEngine, config: DisNCLConfig) -> None:
         super().__init__()
-        self.weight, self.divergence_weight = config.disentangle_weight, config.invariant_weight
+        self.weight = config.disentangle_weight
+        self.divergence_weight = config.disentangle_weight * config.balance * config.invariant_weight
         self.noise = config.part_noise
         self.discriminator = three_layers(2 * engine.sizes.width, engine.sizes.hidden, 1)
 
     def terms(self, image: Parts, text: Parts) -> list[Term]:
         information = self.information(image, text)
-        divergence = unit_gaussian_divergence(image.invariant, text.invariant).mean()
+        divergence = gaussian_divergence(image, text)
         return [
             Term("vs_ts", information, -self.weight * information),
-            Term("divergence", divergence, self.weight * self.divergence_weight * divergence),
+            Term("divergence", divergence, self.divergence_weight * divergence),
         ]
 
     def discriminator_loss(self, image: Parts, text: Parts) -> Tensor | None:
@@ -201,6 +202,15 @@ def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Te
         torch.cat([torch.cat([first, second], dim=1), torch.cat([first, other], dim=1)])
     ).chunk(2)
     return jensen_shannon(joint, marginal)
+
+
+def gaussian_divergence(image: Parts, text: Parts) -> Tensor:
+    """The mean KL of unit Gaussians around V_S and T_S, spread out to values of size one, 0-d.
+
+    Decided: the parts are unit vectors, on which unit noise would drown everything and the term hardly be felt. Yet it
+    is this term that makes V_S and T_S forget what only one side has. Spread out, no closeness is had by shrinking.
+    """
+    return unit_gaussian_divergence(blurred(image.invariant, 0.0), blurred(text.invariant, 0.0)).mean()
 
 
 def select_parts(side: Parts, rows: Tensor) -> Parts:

@@ -101,8 +101,9 @@ class DisNCL(Method):
     def warm_up_loss(self, similarity: Tensor, position: EpochPosition) -> Tensor:
         """L_align of all pairs with a constant margin, (B,)."""
         step, total = (position.epoch - 1) * position.steps + position.step, self.config.warm_up_epochs * position.steps
+        least = max(int(self.config.warm_up_least * position.batch_size), 1)
         negatives = {
-            "falling": hardness(step, total, position.batch_size, least=max(position.batch_size // 4, 1)),
+            "falling": hardness(step, total, position.batch_size, least=least),
             "all": max(len(similarity) - 1, 1),
             "hardest": 1,
         }[self.config.warm_up_negatives]
