@@ -55,7 +55,7 @@ def add_analyse(commands: Any) -> None:
 def run_analyse(options: argparse.Namespace) -> None:
     """Analyse, write the page, print the tables."""
     from truepair.analysis.analyse import analyse
-    from truepair.analysis.write import leakage_rows, recall_rows, write_analysis
+    from truepair.analysis.write import leakage_rows, probe_rows, recall_rows, write_analysis
     from truepair.report.tables import aligned
 
     found = analyse(
@@ -72,6 +72,9 @@ def run_analyse(options: argparse.Namespace) -> None:
     print(aligned(leakage_rows(found)))
     for run in found.runs:
         print(f"\n{aligned(recall_rows(run, found.chance))}")
+    for run in found.runs:
+        if run.probes is not None:
+            print(f"\n{aligned(probe_rows(run))}")
     print(f"Page: {page}\nNumbers: {facts}")
 
 

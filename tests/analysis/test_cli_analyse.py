@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import truepair
 from truepair.analysis import analyse as analysis_module
 from truepair.analysis.analyse import analyse
 from truepair.analysis.page import probe_table, render_page
+from truepair.analysis.probes import PARTS
 from truepair.analysis.retrieval import cosine_recall, exclusive, fit_on_pairs, invariant, mapped_recall
 from truepair.analysis.subject import encoded, open_subject
-from truepair.analysis.write import facts_of
+from truepair.analysis.write import facts_of, probe_rows
 from truepair.cli import main
 from truepair.errors import InputError, RunFolderError
 from truepair.models.config import GlobalConfig
@@ -212,6 +214,16 @@ def test_drawings_have_pictures_and_probes(tmp_path, monkeypatch):
     assert page.count('<img class="pic"') > 8 and "These data have no pictures" not in page
     assert "kind shared 91.1 52.2 50.0" in words_of(page)
     assert probe_table(found.run)["parts"] == ["V_S", "V_X"]
+
+
+def test_the_terminal_shows_probes_with_noise_and_without():
+    found = analysis_module.RunAnalysis("parted", {}, None, {}, {}, None, None)
+    assert probe_rows(found) == []
+    gains = {"shared": dict.fromkeys(PARTS, 0.625)}
+    probes = {"summary": gains, "with_noise": {"noise": 0.5, "summary": {"shared": dict.fromkeys(PARTS, 0.25)}}}
+    rows = probe_rows(replace(found, probes=probes))
+    assert rows[0] == ["parted: read from", *PARTS]
+    assert rows[1:] == [["shared, with noise of 0.5", *["0.25"] * 6], ["shared, as they are", *["0.62"] * 6]]
 
 
 def test_probes_without_rows_are_no_section(runs):

@@ -10,6 +10,7 @@ from truepair import __version__
 from truepair.analysis.analyse import Analysis, RunAnalysis
 from truepair.analysis.leakage import COMPONENTS, ESTIMATES
 from truepair.analysis.page import render_page, shares_left
+from truepair.analysis.probes import PARTS
 from truepair.analysis.retrieval import Figures
 from truepair.errors import TruepairError
 from truepair.files import write_json_atomically, write_text_atomically
@@ -97,6 +98,22 @@ def recall_rows(run: RunAnalysis, chance: Figures) -> Rows:
     rows = [[run.name, "i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum"]]
     rows += [[name, *recalls(figures)] for name, figures in run.retrieval.items()]
     return [*rows, ["chance", *recalls(chance)]]
+
+
+def probe_rows(run: RunAnalysis) -> Rows:
+    """Titles, then one row a group of factors: (accuracy − chance)/(1 − chance) of probes of each part; none if empty.
+
+    Of the parts with the noise that discriminators see first, then of the parts as they are.
+    """
+    if run.probes is None:
+        return []
+    noisy = run.probes.get("with_noise")
+    states = [(f"with noise of {noisy['noise']:g}", noisy)] if noisy else []
+    rows = [[f"{run.name}: read from", *PARTS]]
+    for state, probes in (*states, ("as they are", run.probes)):
+        for group, gains in probes["summary"].items():
+            rows.append([f"{group}, {state}", *(f"{gains[part]:.2f}" for part in PARTS)])
+    return rows
 
 
 def recalls(figures: Figures) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import InputError
+from truepair.experiments.analysis_report import analysis_report, read_analyses
 from truepair.files import write_text_atomically
 
 Record = dict[str, Any]
@@ -186,8 +187,8 @@ def disncl_report(records: list[Record]) -> str:
             value_table(groups, lambda record: record["result"]["test"]["rsum"], 1),
             f"**`{data}`, AUROC** of the matching probability in the invariant subspace:",
             value_table(groups, detection_of("auroc"), 4),
-            f"**`{data}`, share of the pairs in the clean set of their batch, last epoch, and how many percent of "
-            "them are matched:**",
+            f"**`{data}`, share of the pairs in the clean set of their batch, last epoch, and the share of those "
+            "that is matched:**",
             value_table(groups, clean_share, 3),
             value_table(groups, clean_matched, 3),
         ]
@@ -306,6 +307,12 @@ def main() -> None:
         "--explored", type=Path, default=Path("results/explored"), help="beside the table [results/explored]"
     )
     parser.add_argument("--disncl", type=Path, default=Path("results/disncl"), help="of DisNCL [results/disncl]")
+    parser.add_argument(
+        "--analyses",
+        type=Path,
+        default=Path("results/disncl-analysis"),
+        help="analysis.json of DisNCL runs [results/disncl-analysis]",
+    )
     options = parser.parse_args()
     records = read_records(options.results)
     replace_section(Path("docs/results.md"), "noise table", full_report(records))
@@ -318,6 +325,8 @@ def main() -> None:
         replace_section(Path("docs/results.md"), "local table", local_report(read_records(options.local)))
     if any(options.disncl.glob("*.json")):
         replace_section(Path("docs/results.md"), "disncl table", disncl_report(read_records(options.disncl)))
+    if any(options.analyses.glob("*.json")):
+        replace_section(Path("docs/results.md"), "disncl analysis", analysis_report(read_analyses(options.analyses)))
     replace_section(Path("docs/results.md"), "division table", division_by_epoch(beside, DIVISIONS_SHOWN, 0.4))
     replace_section(Path("README.md"), "noise table", short_report(records))
     print(f"docs/results.md and README.md: tables of {len(records)} runs")
