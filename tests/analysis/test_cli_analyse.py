@@ -153,6 +153,14 @@ def test_each_row_of_the_retrieval_table_compares_what_it_says(both, runs, data)
     assert len({tuple(figures.values()) for figures in expected.values()}) == 4  # else a swap would not show
 
 
+def test_the_plane_can_be_drawn_again(both):
+    facts = json.loads((both[1] / "analysis.json").read_text(encoding="utf-8"))
+    assert facts["run"]["plane"].keys() == {"V_S", "V_X", "T_S", "T_X"}
+    places = [np.array(points) for points in facts["run"]["plane"].values()]
+    assert len({points.shape for points in places}) == 1 and all(np.isfinite(points).all() for points in places)
+    assert not np.allclose(places[0], places[1])
+
+
 def test_every_number_of_the_tables_is_on_the_page(both):
     words = words_of((both[1] / "index.html").read_text(encoding="utf-8"))
     facts = json.loads((both[1] / "analysis.json").read_text(encoding="utf-8"))

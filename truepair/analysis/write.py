@@ -72,6 +72,7 @@ def run_facts(run: RunAnalysis) -> dict[str, Any]:
         "explained": run.explained,
         "retrieval": run.retrieval,
         "neighbours": run.embedding.neighbours,
+        "plane": {part: points.round(2).tolist() for part, points in run.embedding.points.items()},
         "probes": run.probes,
     }
 
