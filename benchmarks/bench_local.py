@@ -98,7 +98,13 @@ class Problem:
 
     def gradients(self, plain: bool) -> list[Tensor]:
         total = torch.stack([(scores * self.weight).sum() for scores in self.scores(plain)]).sum()
-        return list(torch.autograd.grad(total, self.leaves, allow_unused=True, materialize_grads=True))
+        found = list(torch.autograd.grad(total, self.leaves, allow_unused=True, materialize_grads=True))
+        # What flows into padding, which the loop cuts off and ours adds as zeros, is nobody's gradient.
+        for gradient, leaf in zip(found, self.leaves, strict=True):
+            for fragments in (self.images, self.texts):
+                if leaf is fragments.vectors:
+                    gradient *= (torch.arange(leaf.shape[1]) < fragments.lengths[:, None])[..., None]
+        return found
 
     @torch.no_grad()
     def forward(self, plain: bool) -> list[Tensor]:
