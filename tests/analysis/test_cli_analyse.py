@@ -212,8 +212,7 @@ def test_drawings_have_pictures_and_probes(tmp_path, monkeypatch):
         for part, accuracy in (("V_S", 0.911), ("V_X", 0.522))
     ]
     monkeypatch.setattr(
-        "truepair.analysis.probes.probe_scenes",
-        lambda model, *, seed, noise: {"rows": rows, "summary": {}, "seed": seed},
+        analysis_module, "probe_scenes", lambda model, *, seed, noise: {"rows": rows, "summary": {}, "seed": seed}
     )
     monkeypatch.setattr(analysis_module, "leakage", lambda split, *, noise, seed: None)
     found = analyse(run.path, seed=3)
@@ -253,6 +252,7 @@ def test_what_cannot_be_analysed_is_refused_before_anything_is_written(runs, dat
     assert "--method infonce" in refused(runs / "parted", "--against", runs / "plain")
     assert "not a run folder" in refused(tmp_path)
     assert "--seed is -1" in refused(runs / "parted", "--seed", "-1")
+    assert "--seed is 2147483648" in refused(runs / "parted", "--seed", "2147483648")
     assert "nowhere" in refused(runs / "parted", "--data", tmp_path / "nowhere")
     assert "testall" in refused(runs / "parted", "--split", "testall")
     other = write_data(tmp_path / "other", train=4, test=1)

@@ -11,6 +11,7 @@ import torch
 
 from truepair.analysis.embedding import Embedding, embed
 from truepair.analysis.leakage import Leakage, enough_rows, leakage
+from truepair.analysis.probes import probe_scenes
 from truepair.analysis.retrieval import (
     MOST_FITTED,
     Figures,
@@ -39,6 +40,7 @@ from truepair.evaluation import evaluate
 from truepair.models.config import GlobalConfig, model_name
 
 GLOBAL = model_name(GlobalConfig())
+LARGEST_SEED = 2**31  # exclusive: what the drawings for the probes take
 
 
 @dataclass(frozen=True)
@@ -109,16 +111,16 @@ def analyse(
         data: source to look at both with; None for the one `run` was trained on.
         split: of the source, to retrieve in and to draw examples from.
         leakage_split: to take the rows of the leakage estimates from; None for `split`.
-        seed: of every draw and network here, ≥ 0.
+        seed: of every draw and network here, in [0, 2^31).
         device: to encode on; None for the CPU.
         say: told what is done next.
 
     Raises:
         RunFolderError: there is no run, or it is not finished.
-        InputError: a run is of another method, the data are not there or do not fit, or the seed is negative.
+        InputError: a run is of another method, the data are not there or do not fit, or the seed is out of range.
     """
-    if seed < 0:
-        raise InputError(f"--seed is {seed}; expected 0 or more")
+    if not 0 <= seed < LARGEST_SEED:
+        raise InputError(f"--seed is {seed}; expected a whole number from 0 to {LARGEST_SEED - 1}")
     subjects = [open_subject(path, device=device) for path in (run, against) if path is not None]
     source = source_of(subjects[0], data)
     pairs, train = load_analysed(source, split), load(source, "train")
@@ -161,7 +163,7 @@ def analyse_run(
     probes = None
     if is_drawn(source):
         say(f"{subject.name}: probes")
-        probes = probes_of(subject, noise, seed)
+        probes = probe_scenes(subject.model, seed=seed, noise=noise)
     return RunAnalysis(
         subject.name,
         subject.options,
@@ -192,13 +194,3 @@ def explained(split: Split, fitted: Split, seed: int) -> dict[str, float]:
         side: fit_ridge(learned.exclusive, learned.invariant, seed=seed).explained(scored.exclusive, scored.invariant)
         for side, (learned, scored) in sides.items()
     }
-
-
-def probes_of(subject: Subject, noise: float, seed: int) -> dict[str, Any] | None:
-    """What can be read from which part; None where the probes do not fit the run (features of another kind)."""
-    from truepair.analysis.probes import probe_scenes
-
-    try:
-        return probe_scenes(subject.model, seed=seed, noise=noise)
-    except InputError:
-        return None

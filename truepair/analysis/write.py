@@ -89,6 +89,9 @@ def leakage_rows(analysis: Analysis) -> Rows:
                 ]
                 share = [] if left is None else [percent(left[measure][side])]
                 rows.append([title.format(*found.parts), *cells, *share])
+        for side, found in analysis.run.leakage.items():
+            values = [f"{run.leakage[side].without_noise:.3f}" for run in analysis.runs if run.leakage]
+            rows.append(["JS({}; {}), no noise".format(*found.parts), *values, *([""] if left else [])])
     for side, title in (("image", "R² of V_S by V_X"), ("text", "R² of T_S by T_X")):
         rows.append([title, *(f"{run.explained[side]:.3f}" for run in analysis.runs), *([""] if left else [])])
     return rows
