@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ from truepair.errors import InputError
 
 Facts = dict[str, Any]
 
-LEAKS = (("mine", "MINE, nats", 2), ("jensen_shannon", "JS, nats", 3))
+LEAKS: tuple[tuple[str, int, Callable[[Facts], float]], ...] = (
+    ("MINE, nats", 2, lambda found: found["mine"]["mean"]),
+    ("JS, nats", 3, lambda found: found["jensen_shannon"]["mean"]),
+    ("JS without noise, nats", 3, lambda found: found["without_noise"]),
+)
 PROBED = ("V_S", "V_X", "F_V", "T_S", "T_X", "F_T")
 
 
@@ -30,28 +35,28 @@ def analysis_report(analyses: dict[str, Facts]) -> str:
     """For each analysis: leakage, retrieval by part and, of drawings, the probes."""
     parts = []
     for name, facts in analyses.items():
-        parts += [
+        other = f" The other run: `{facts['against']['name']}`." if facts["against"] else ""
+        parts.append(
             f"**`{name}`**: `{facts['run']['name']}`, {facts['split']} split, {facts['images']:,} images; seed "
-            f"{facts['seed']}. The other run: `{facts['against']['name']}`."
-            if facts["against"]
-            else f"**`{name}`**: `{facts['run']['name']}`, {facts['split']} split, {facts['images']:,} images.",
-            leakage_table(facts),
-            retrieval_table(facts),
-        ]
+            f"{facts['seed']}.{other}"
+        )
+        if facts["run"]["leakage"]:
+            parts.append(leakage_table(facts))
+        parts.append(retrieval_table(facts))
         if facts["run"]["probes"]:
             parts.append(probe_table(facts))
     return "\n\n".join(parts)
 
 
 def leakage_table(facts: Facts) -> str:
-    """What the parts of a side tell of each other."""
+    """What the parts of a side tell of each other, with the noise of the discriminators and without."""
+    run, against = facts["run"]["leakage"], (facts["against"] or {}).get("leakage")
     lines = ["| information between the parts | the run | the other | left |", "|---|---|---|---|"]
-    for measure, title, digits in LEAKS:
-        for side, found in facts["run"]["leakage"].items():
-            here = found[measure]["mean"]
-            there = facts["against"]["leakage"][side][measure]["mean"] if facts["against"] else None
+    for title, digits, value in LEAKS:
+        for side, found in run.items():
+            here, there = value(found), value(against[side]) if against else None
             other = "" if there is None else f"{there:.{digits}f}"
-            left = "" if there is None else f"{100 * facts['left'][measure][side]:.0f} %"
+            left = f"{100 * here / there:.0f} %" if there else ""
             lines.append(f"| I({'; '.join(found['parts'])}), {title} | {here:.{digits}f} | {other} | {left} |")
     return "\n".join(lines)
 
