@@ -1,11 +1,13 @@
-"""All benchmarks, one table after the other: `python -m benchmarks [--write]`.
+"""All benchmarks, one table after the other: `python -m benchmarks [NAME …] [--write]`.
 
-With `--write` the rows are kept as `results/bench.json` and the tables put into `docs/speed.md`.
+With `--write` the tables measured are kept in `results/bench.json`, those not measured stay as they are there, and all
+of them are put into `docs/speed.md`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import time
 from dataclasses import asdict
@@ -19,42 +21,64 @@ from truepair import __version__
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
 
-BENCHMARKS: dict[str, Any] = {
-    f"One training step, batch {bench_training.BATCH}": bench_training,
-    "SGR and SAF against the loop over captions": bench_local,
-    f"Parts of DisNCL, one training step, {bench_disncl.CLEAN} of {bench_training.BATCH} pairs clean": bench_disncl,
-    "Ranks of a similarity matrix": bench_ranks,
-    "Evaluation, from encodings to figures": bench_evaluation,
-    "A global engine proposes, a local one ranks": bench_two_stage,
+RESULTS = Path("results/bench.json")
+
+BENCHMARKS: dict[str, tuple[str, Any]] = {
+    "training": (f"One training step, batch {bench_training.BATCH}", bench_training),
+    "local": ("SGR and SAF against the loop over captions", bench_local),
+    "disncl": (
+        f"Parts of DisNCL, one training step, {bench_disncl.CLEAN} of {bench_training.BATCH} pairs clean",
+        bench_disncl,
+    ),
+    "ranks": ("Ranks of a similarity matrix", bench_ranks),
+    "evaluation": ("Evaluation, from encodings to figures", bench_evaluation),
+    "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 
 
-def measure() -> dict[str, tuple[list[Any], str]]:
-    """Title → (rows, table) of every benchmark, printed as they come."""
-    found: dict[str, tuple[list[Any], str]] = {}
-    for title, benchmark in BENCHMARKS.items():
-        rows = benchmark.measure()
-        found[title] = (rows, benchmark.table(rows))
-        print(f"\n{title}\n\n{found[title][1]}", flush=True)
-    return found
+def measure(name: str) -> dict[str, Any]:
+    """The record of one benchmark: what was measured when on what, the rows, and the table, which is printed."""
+    title, benchmark = BENCHMARKS[name]
+    rows = benchmark.measure()
+    table = benchmark.table(rows)
+    print(f"\n{title}\n\n{table}", flush=True)
+    return {
+        "title": title,
+        "truepair": __version__,
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
+        "rows": [asdict(row) for row in rows],
+        "table": table,
+    }
+
+
+def section(record: dict[str, Any]) -> str:
+    """A table with its title, machine and date, in Markdown."""
+    machine = ", ".join(f"{name} {value}" for name, value in record["machine"].items())
+    return f"**{record['title']}** ({record['date']}; {machine})\n\n```\n{record['table']}\n```"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} [default: all]")
     parser.add_argument("--write", action="store_true", help="keep rows and tables in results/ and docs/")
-    write = parser.parse_args().write
-    found = measure()
-    if not write:
-        return
-    machine = {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
-    date = time.strftime("%Y-%m-%d")
-    rows = {title: [asdict(row) for row in rows] for title, (rows, _) in found.items()}
-    write_json_atomically(
-        Path("results/bench.json"), {"truepair": __version__, "date": date, "machine": machine, "rows": rows}
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    for name in options.names or BENCHMARKS:
+        record = measure(name)
+        if options.write:
+            keep(name, record)
+
+
+def keep(name: str, record: dict[str, Any]) -> None:
+    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    kept[name] = record
+    write_json_atomically(RESULTS, {known: kept[known] for known in BENCHMARKS if known in kept})
+    replace_section(
+        Path("docs/speed.md"), "bench", "\n\n".join(section(kept[known]) for known in BENCHMARKS if known in kept)
     )
-    tables = [f"**{title}**\n\n```\n{table}\n```" for title, (_, table) in found.items()]
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
-    replace_section(Path("docs/speed.md"), "bench", "\n\n".join([f"Measured {date}: {described}.", *tables]))
 
 
 if __name__ == "__main__":
