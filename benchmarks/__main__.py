@@ -16,7 +16,15 @@ from typing import Any
 
 import torch
 
-from benchmarks import bench_disncl, bench_evaluation, bench_local, bench_ranks, bench_training, bench_two_stage
+from benchmarks import (
+    bench_disncl,
+    bench_evaluation,
+    bench_local,
+    bench_ranks,
+    bench_training,
+    bench_transport,
+    bench_two_stage,
+)
 from truepair import __version__
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
@@ -32,6 +40,7 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
     ),
     "ranks": ("Ranks of a similarity matrix", bench_ranks),
     "evaluation": ("Evaluation, from encodings to figures", bench_evaluation),
+    "transport": ("Optimal transport and label correction", bench_transport),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from truepair.data.describe import describe
+    from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
     from truepair.data.pairs import Images, Pairs, Texts
     from truepair.data.sources import load
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "describe": "truepair.data.describe",
+    "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",
     "Images": "truepair.data.pairs",
     "Pairs": "truepair.data.pairs",
@@ -51,7 +53,7 @@ _HOME = {
     "import_checkpoint": "truepair.training.importing",
     "Setup": "truepair.training.setup",
 }
-_ROOMS = ("correspondence", "data", "evaluation", "losses", "methods", "models", "training")
+_ROOMS = ("correspondence", "data", "evaluation", "losses", "methods", "models", "training", "transport")
 
 __all__ = [
     "EnsembleModel",
@@ -72,6 +74,7 @@ __all__ = [
     "evaluate_two_stage",
     "fit",
     "import_checkpoint",
+    "inject_label_noise",
     "inject_noise",
     "load",
     "open_run",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 from truepair import __version__
 from truepair.cli_analyse import add_analyse
-from truepair.cli_data import DATA_HELP
-from truepair.cli_evaluate import add_evaluate, recall_table
+from truepair.cli_data import DATA_HELP, add_describe, add_noise
+from truepair.cli_evaluate import add_evaluate, map_table, recall_table
 from truepair.cli_import import add_import
+from truepair.cli_labels import add_labels
 from truepair.cli_options import add_options, add_shared_options, given_options, options_of_others
 from truepair.cli_report import add_report
 from truepair.data.config import Augmentation, DataConfig
@@ -41,7 +41,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_train, add_evaluate, add_report, add_analyse, add_noise, add_describe, add_import):
+    runs = (add_train, add_evaluate, add_report, add_analyse, add_labels)
+    for add in (add_demo, *runs, add_noise, add_describe, add_import):
         add(commands)
     return parser
 
@@ -179,53 +180,23 @@ def use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
 
 
-def add_noise(commands: Any) -> None:
-    parser = commands.add_parser("noise", help="write an index file that mismatches a share of the training pairs")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--rate", type=float, required=True, metavar="X", help="share to mismatch, in [0, 1]")
-    parser.add_argument(
-        "--kind",
-        choices=["caption", "image"],
-        default="caption",
-        help="shuffle captions (NCR) or images (DECL) [caption]",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the shuffle [default: 0]")
-    parser.add_argument("--split", default="train", metavar="NAME", help="split to mismatch [default: train]")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="index file (.npy) to write")
-    parser.set_defaults(command=run_noise)
-
-
-def run_noise(options: argparse.Namespace) -> None:
-    from truepair.data.noise import inject_noise, write_noise_index
-    from truepair.data.sources import load
-
-    pairs = inject_noise(load(options.data, options.split), options.rate, kind=options.kind, seed=options.seed)
-    write_noise_index(pairs, options.out, layout=options.kind)
-    rate = 100 * (pairs.mismatch_rate or 0)
-    print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
-
-
-def add_describe(commands: Any) -> None:
-    parser = commands.add_parser("describe", help="counts, shapes, captions per image, missing and odd entries")
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(command=run_describe)
-
-
-def run_describe(options: argparse.Namespace) -> None:
-    from truepair.data.describe import describe
-
-    description = describe(options.data)
-    print(json.dumps(description.to_dict(), indent=2) if options.json else description.render())
-
-
 def summary(result: dict[str, Any]) -> str:
     """The figures of a finished run as people read them."""
     lines = []
     figures = {split: result[split] for split in ("dev", "test") if result[split] is not None}
+    corrected = result.get("labels")
     if figures:
-        lines.append(recall_table(figures))
+        lines.append(map_table(figures) if corrected else recall_table(figures))
     found = result["detection"]
+    if corrected and corrected["given_accuracy"] is not None:
+        lines.append(
+            f"Labels right: {100 * corrected['given_accuracy']:.1f} % as given, "
+            f"{100 * corrected['corrected_accuracy']:.1f} % corrected ({corrected['repaired']} repaired, "
+            f"{corrected['spoiled']} spoiled); wrong ones found: AUROC {found['auroc']:.4f}"
+            if found["auroc"] is not None
+            else f"Labels right: all as given, {100 * corrected['corrected_accuracy']:.1f} % corrected"
+        )
+        return "\n".join(lines)
     if found is not None and found["auroc"] is not None:
         lines.append(
             f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "

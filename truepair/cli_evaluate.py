@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from truepair.data.pairs import Pairs
+    from truepair.evaluation.class_retrieval import ClassFigures
     from truepair.evaluation.two_stage import TwoStage
     from truepair.models.ensemble_model import EnsembleModel
 
@@ -23,13 +24,17 @@ similarities (SGR and SAF together are SGRAF).
 
 Local engines (--model sgr, saf) compare every word with every region: of 1,000 images × 5,000 texts, each of the
 5,000,000 cells of the similarity matrix takes some 0.1 ms on a CPU, minutes altogether. A terminal shows the cells
-computed. With --propose and --top only those cells are computed that a global run puts first."""
+computed. With --propose and --top only those cells are computed that a global run puts first.
+
+Runs that learn from class labels (--method uot-rcl, …), and any run with --label, are scored by mAP: everything of the
+query's class is right. The data a run was trained on are read as that run read them."""
 
 EPILOG = """\
 examples:
   truepair evaluate runs/crcl my_data --folds 5
   truepair evaluate runs/sgr runs/saf my_data
   truepair evaluate runs/sgr my_data --propose runs/crcl --top 50 --compare
+  truepair evaluate runs/crcl my_data --label category --at 50 --per-class
 
 RUNs and DATA stand side by side; options go before or after them."""
 
@@ -37,7 +42,7 @@ RUNs and DATA stand side by side; options go before or after them."""
 def add_evaluate(commands: Any) -> None:
     parser = commands.add_parser(
         "evaluate",
-        help="recall, ranks and rSum of a finished run, or of several together, on any data",
+        help="recall, ranks and rSum (or mAP by class) of a finished run, or of several together, on any data",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -53,6 +58,12 @@ def add_evaluate(commands: Any) -> None:
     stages.add_argument("--propose", type=Path, metavar="GLOBAL_RUN", help="run that proposes candidates, quickly")
     stages.add_argument("--top", type=int, metavar="K", help="candidates of each query, which RUN then ranks")
     stages.add_argument("--compare", action="store_true", help="compute the whole matrix too: what do two stages lose?")
+    classes = parser.add_argument_group("retrieval by class")
+    classes.add_argument("--label", metavar="COLUMN", help="column of the data that gives each pair its class")
+    classes.add_argument(
+        "--at", type=int, metavar="K", help="mAP of the first K as well, divided by min(K, right ones)"
+    )
+    classes.add_argument("--per-class", action="store_true", help="a table of the mAP of each class as well")
     parser.set_defaults(command=run_evaluate)
 
 
@@ -65,7 +76,16 @@ def run_evaluate(options: argparse.Namespace) -> None:
     device = resolve_device(options.device)
     model = ensemble_of(options.runs, device)
     figures: dict[str, Any]
-    if options.propose is None:
+    if scored_by_class(options):
+        from truepair.evaluation.class_retrieval import score_classes
+
+        scores = score_classes(Watched(model), labelled_pairs_of(options), at=options.at)
+        figures, rows = dict(scores.figures()), scores.by_class()
+        print(map_table({options.split: figures}))
+        if options.per_class:
+            figures["by_class"] = [vars(row) for row in rows]
+            print("\n" + class_table(rows))
+    elif options.propose is None:
         figures = evaluate(Watched(model), pairs_of(options), folds=options.folds)
         print(recall_table({options.split: figures}))
     else:
@@ -104,6 +124,33 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError("--compare sets two stages against the whole matrix; give --propose and --top as well")
     if options.folds is not None and options.propose is not None:
         raise InputError("--folds and --propose do not go together; leave one of them out")
+    check_class_options(options)
+
+
+def check_class_options(options: argparse.Namespace) -> None:
+    """Raises InputError: an option of one kind of score stands beside the other."""
+    if not scored_by_class(options):
+        alone = "--at" if options.at is not None else "--per-class" if options.per_class else None
+        if alone is not None:
+            raise InputError(f"{alone} is for retrieval by class; name the column of the classes with --label")
+        return
+    if options.folds is not None or options.propose is not None:
+        alone = "--folds" if options.folds is not None else "--propose"
+        raise InputError(
+            f"{alone} is for recall of pairs, but labels are scored by mAP over all items; leave {alone} out"
+        )
+    if options.at is not None and options.at < 1:
+        raise InputError(f"--at is {options.at}; expected at least 1")
+
+
+def scored_by_class(options: argparse.Namespace) -> bool:
+    """Whether mAP is asked for: by --label, or by a run that learned from labels."""
+    from truepair.methods import learns_from_labels
+    from truepair.training.run_folder import RunFolder
+
+    folders = [RunFolder(run) for run in options.runs]
+    methods = [(folder.read_config().get("method") or {}).get("name") for folder in folders if folder.config.exists()]
+    return options.label is not None or any(learns_from_labels(method or "") for method in methods)
 
 
 def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
@@ -150,6 +197,25 @@ def pairs_of(options: argparse.Namespace) -> Pairs:
     return pairs if options.images is None else pairs.first_images(options.images)
 
 
+def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
+    """The labelled pairs to evaluate on; data that a run was trained on as that run read them: the same classes."""
+    from truepair.data.config import DataConfig
+    from truepair.data.sources import load, load_splits
+    from truepair.training.run_folder import RunFolder
+
+    asked = DataConfig(options.data).resolved().source
+    pairs = None
+    for config in [RunFolder(run).read_config() for run in options.runs]:
+        data = config.get("data") or {}
+        if data.get("source") == asked and options.label in (None, data.get("label")):
+            splits = load_splits(DataConfig(**data), seed=config["training"]["seed"])
+            pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}.get(options.split)
+            break
+    if pairs is None:
+        pairs = load(options.data, options.split, label=options.label)
+    return pairs if options.images is None else pairs.first_images(options.images)
+
+
 def two_stage_report(found: TwoStage) -> str:
     """The figures of each way, and what the two stages cost."""
     rows = {"proposer alone": found.proposer, f"top {found.top} ranked": found.figures}
@@ -187,3 +253,30 @@ def recall_table(rows: dict[str, dict[str, float]]) -> str:
         cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
         lines.append("  ".join([f"{name:{names}}", *cells]))
     return "\n".join(lines)
+
+
+def map_table(rows: dict[str, dict[str, float]]) -> str:
+    """mAP both ways and their mean, over all items and among the first k; one row a split."""
+    from truepair.report.tables import aligned
+
+    names = list(next(iter(rows.values())))
+    titles = [map_title(name) for name in names]
+    body = [[row, *(f"{figures[name]:.3f}" for name in names)] for row, figures in rows.items()]
+    return aligned([["", *titles], *body])
+
+
+def map_title(name: str) -> str:
+    """`map_i2t_at_50` → `mAP@50 i→t`."""
+    way = next((arrow for part, arrow in (("_i2t", "i→t"), ("_t2i", "t→i")) if part in name), "mean")
+    return f"mAP{'@' + name.split('_at_')[1] if '_at_' in name else ''} {way}"
+
+
+def class_table(rows: list[ClassFigures]) -> str:
+    """One row a class: its name, its queries and their mAP each way."""
+    from truepair.report.tables import aligned
+
+    table = [["class", "images", "mAP i→t", "texts", "mAP t→i"]]
+    table += [
+        [row.name, f"{row.images:,}", f"{row.map_i2t:.3f}", f"{row.texts:,}", f"{row.map_t2i:.3f}"] for row in rows
+    ]
+    return aligned(table)

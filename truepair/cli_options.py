@@ -21,9 +21,11 @@ def add_options(parser: argparse.ArgumentParser, title: str, config: type[Any], 
         add_option(group, option, hints[option.name], prefix=prefix)
 
 
-def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", whose: str = "") -> None:
+def add_option(
+    group: Any, option: Field[Any], hint: Any, *, prefix: str = "", whose: str = "", others: str = ""
+) -> None:
     name = f"--{prefix}{option.name}".replace("_", "-")
-    described = whose + describe(option)
+    described = whose + describe(option) + others
     if hint is bool:
         group.add_argument(name, dest=prefix + option.name, action="store_true", default=ABSENT, help=described)
         return
@@ -50,7 +52,15 @@ def add_shared_options(parser: argparse.ArgumentParser, title: str, kinds: dict[
         config = kinds[names[0]]
         option = next(option for option in fields(config) if option.name == field_name)
         whose = "" if len(names) == len(kinds) else f"{', '.join(names)}: "
-        add_option(group, option, get_type_hints(config)[field_name], whose=whose)
+        defaults = {name: kinds[name].__dataclass_fields__[field_name].default for name in names}
+        others = [f"{name}: {value}" for name, value in defaults.items() if value != option.default]
+        add_option(
+            group,
+            option,
+            get_type_hints(config)[field_name],
+            whose=whose,
+            others=f" [{', '.join(others)}]" if others else "",
+        )
 
 
 def options_of_others(

@@ -83,3 +83,40 @@ def test_restoring_gives_back_what_was_saved():
     for damaged in ({}, {"label": torch.ones(5)}):
         with pytest.raises(InputError, match="label"):
             other.restore(damaged)
+
+
+def test_fields_may_hold_a_row_a_pair():
+    kept = memory(3)
+    kept.register("classes", torch.eye(3))
+    kept.write("classes", torch.tensor([2, 0]), torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
+    assert kept.read("classes").tolist() == [[0, 0.25, 0.75], [0, 1, 0], [0.5, 0.5, 0]]
+    for wrong in (torch.zeros(2), torch.zeros(2, 2), torch.zeros(3, 3)):
+        with pytest.raises(InputError, match="values for"):
+            kept.write("classes", torch.tensor([0, 1]), wrong)
+    with pytest.raises(InputError, match="value of pair 2 is nan"):
+        kept.write("classes", torch.tensor([0, 2]), torch.tensor([[0.0] * 3, [0.0, float("nan"), 0.0]]))
+    again = memory(3)
+    again.register("classes", 0.0 * torch.eye(3))
+    again.restore(kept.tensors())
+    assert again.read("classes").tolist() == kept.read("classes").tolist()
+
+
+def test_what_is_given_at_the_start_is_copied():
+    first = torch.eye(2)
+    kept = memory(2)
+    kept.register("classes", first)
+    kept.write("classes", None, torch.zeros(2, 2))
+    assert first.tolist() == [[1, 0], [0, 1]]
+
+
+def test_notes_are_kept_with_the_fields():
+    kept = memory(2)
+    noted = torch.ones(5, 3)
+    kept.note("confident", noted)
+    noted.zero_()
+    again = memory(2)
+    again.restore(kept.tensors(), kept.notes())
+    assert again.noted("confident").tolist() == [[1.0] * 3] * 5
+    again.restore(kept.tensors())
+    with pytest.raises(KeyError):
+        again.noted("confident")

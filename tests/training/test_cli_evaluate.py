@@ -10,15 +10,18 @@ import pytest
 import torch
 
 import truepair
-from truepair.cli_evaluate import add_evaluate, recall_table
+from truepair.cli_evaluate import add_evaluate, class_table, map_table, recall_table
+from truepair.data.config import DataConfig
 from truepair.data.text import Vocabulary
 from truepair.errors import TruepairError
+from truepair.evaluation import by_class, evaluate_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
 from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.models.ensemble_model import EnsembleModel
 from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, save_model
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import open_run
+from truepair.training.jobs import Job, train_job
 from truepair.training.setup import Setup
 
 
@@ -59,6 +62,27 @@ def runs(tiny, tmp_path_factory):
     shutil.copytree(folder / "a", folder / "unfinished")
     (folder / "unfinished" / "result.json").unlink()
     return folder
+
+
+@pytest.fixture(scope="module")
+def labelled(tiny, tmp_path_factory):
+    """The tiny data with a class an image; class `rare` has few training pairs."""
+    folder = tmp_path_factory.mktemp("labelled") / "data"
+    shutil.copytree(tiny, folder)
+    for split, count in {"train": 48, "dev": 16, "test": 16}.items():
+        names = ["rare" if image in (0, 1) else ("one", "two", "three")[image % 3] for image in range(count)]
+        (folder / f"{split}_meta.tsv").write_text("\n".join(["kind", *names]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def label_run(labelled, tmp_path_factory):
+    """A finished run that learned from these labels, without the rare class."""
+    setup = Setup(model=GlobalConfig(width=8, word_width=8)).with_training(
+        {"epochs": 2, "batch_size": 16, "minimum_count": 1}
+    )
+    data = DataConfig(str(labelled), label="kind", label_noise=0.4, least_class_pairs=6)
+    return train_job(Job(data, "ce", setup=setup), tmp_path_factory.mktemp("label_runs") / "run", progress=False)
 
 
 def test_one_run_repeats_its_figures(runs, tiny, tmp_path, capsys):
@@ -198,3 +222,89 @@ def test_the_figures_of_a_device_are_those_of_the_processor(runs, tiny, monkeypa
     monkeypatch.setattr(RetrievalModel, "to", lambda self, device: (moved.append(str(device)), to(self, device))[1])
     evaluate(runs / "a", tiny, "--device", "cpu:0")
     assert moved == ["cpu:0"]
+
+
+def test_a_run_that_learned_from_labels_repeats_its_map(label_run, labelled, tmp_path, capsys):
+    """Its own data are read as it read them: without the rare class, with the true labels."""
+    evaluate(label_run.path, labelled, "--json", tmp_path / "figures.json")
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert figures == label_run.result["test"]
+    assert capsys.readouterr().out == map_table({"test": figures}) + "\n"
+    evaluate(label_run.path, labelled, "--split", "train", "--label", "kind", "--per-class")
+    assert "rare" not in capsys.readouterr().out
+
+
+def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
+    evaluate(
+        runs / "a", runs / "b", labelled, "--label", "kind", "--at", 5, "--per-class", "--json", tmp_path / "f.json"
+    )
+    figures = json.loads((tmp_path / "f.json").read_text())
+    model = EnsembleModel([open_run(runs / name).model for name in "ab"])
+    pairs = truepair.load(labelled, "test", label="kind")
+    expected = evaluate_classes(model, pairs, at=5)
+    assert {name: figures[name] for name in expected} == expected
+    rows = by_class(model, pairs)
+    assert figures["by_class"] == [vars(row) for row in rows]
+    assert {row.name for row in rows} == {"one", "two", "three", "rare"}
+    assert capsys.readouterr().out == f"{map_table({'test': expected})}\n\n{class_table(rows)}\n"
+
+
+def test_images_limit_the_pairs_scored_by_class(runs, labelled, tmp_path):
+    evaluate(runs / "a", labelled, "--label", "kind", "--images", "8", "--json", tmp_path / "f.json")
+    pairs = truepair.load(labelled, "test", label="kind").first_images(8)
+    assert json.loads((tmp_path / "f.json").read_text()) == evaluate_classes(open_run(runs / "a").model, pairs)
+
+
+def test_other_data_than_its_own_are_read_with_the_given_label(label_run, labelled, tmp_path):
+    other = shutil.copytree(labelled, tmp_path / "other")
+    evaluate(label_run.path, other, "--label", "kind", "--json", tmp_path / "f.json")
+    expected = evaluate_classes(label_run.model, truepair.load(other, "test", label="kind"))
+    assert json.loads((tmp_path / "f.json").read_text()) == expected
+    assert expected != label_run.result["test"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RUNS/a", "DATA", "--label", "kind", "--folds", "2"], "--folds is for recall of pairs"),
+        (["RUN", "DATA", "--folds", "2"], "--folds is for recall of pairs"),
+        (["RUN", "DATA", "--propose", "RUNS/a", "--top", "2"], "--propose is for recall of pairs"),
+        (["RUNS/a", "DATA", "--at", "5"], "--at is for retrieval by class; name the column"),
+        (["RUNS/a", "DATA", "--per-class"], "--per-class is for retrieval by class"),
+        (["RUN", "DATA", "--at", "0"], "--at is 0"),
+        (["RUNS/a", "DATA", "--label", "colour"], "colour"),
+        (["RUN", "TINY"], "the pairs have no class labels; name the column that holds them (--label COLUMN"),
+        (["RUN", "DATA", "--split", "nothing"], "nothing"),
+    ],
+)
+def test_bad_input_about_classes_is_one_clear_line(arguments, message, runs, label_run, labelled, tiny, tmp_path):
+    places = {"RUNS": runs, "RUN": label_run.path, "DATA": labelled, "TINY": tiny}
+    replaced = [str(places.get(argument, argument)).replace("RUNS", str(runs)) for argument in arguments]
+    with pytest.raises(TruepairError) as caught:
+        evaluate(*replaced, "--json", tmp_path / "figures.json")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "figures.json").exists()
+
+
+def test_the_tables_of_classes_are_aligned(label_run):
+    figures = {
+        "map_i2t": 0.5,
+        "map_t2i": 0.25,
+        "map": 0.375,
+        "map_i2t_at_50": 1.0,
+        "map_t2i_at_50": 0.0,
+        "map_at_50": 0.5,
+    }
+    lines = map_table({"dev": figures, "test": figures}).splitlines()
+    assert lines[0].split() == [
+        "mAP",
+        "i→t",
+        "mAP",
+        "t→i",
+        "mAP",
+        "mean",
+        *["mAP@50", "i→t", "mAP@50", "t→i", "mAP@50", "mean"],
+    ]
+    assert lines[2].split() == ["test", "0.500", "0.250", "0.375", "1.000", "0.000", "0.500"]
+    assert len({len(line) for line in lines}) == 1

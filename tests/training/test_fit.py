@@ -72,7 +72,7 @@ def test_the_truth_never_reaches_a_method(tiny, noisy, tmp_path, monkeypatch):
     )
     known = truepair.fit(noisy, out=tmp_path / "known", setup=SMALL, **QUICK)
     unknown = truepair.fit(noisy.without_truth(), out=tmp_path / "unknown", setup=SMALL, **QUICK)
-    assert set(map(tuple, seen)) == {("ids", "images", "texts")}
+    assert set(map(tuple, seen)) == {("ids", "images", "labels", "texts")}  # the labels as given
     assert (known.path / "model.safetensors").read_bytes() == (unknown.path / "model.safetensors").read_bytes()
     assert known.result["detection"] is not None
     assert unknown.result["detection"] is None

@@ -31,31 +31,41 @@ class ImageBatch:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Word ids of B captions: `words` (B, W) int64, padded with 0, `lengths` (B,) int64 in [1, W], on the CPU."""
+    """Word ids of B captions: `words` (B, W) int64, padded with 0, `lengths` (B,) int64 in [1, W], on the CPU.
+
+    `vectors` (B, D) float32 describe the texts where the source has vectors instead of words, else None.
+    """
 
     words: Tensor
     lengths: Tensor
+    vectors: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.words.shape[0])
 
     def to(self, device: torch.device) -> TextBatch:
-        return TextBatch(self.words.to(device, non_blocking=True), self.lengths)
+        vectors = None if self.vectors is None else self.vectors.to(device, non_blocking=True)
+        return TextBatch(self.words.to(device, non_blocking=True), self.lengths, vectors)
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """B given pairs: pair i is (`images[i]`, `texts[i]`); `ids` (B,) int64 are its keys in the memory."""
+    """B given pairs: pair i is (`images[i]`, `texts[i]`); `ids` (B,) int64 are its keys in the memory.
+
+    `labels` (B,) int64 are the classes of the pairs as given, None where they have none.
+    """
 
     ids: Tensor
     images: ImageBatch
     texts: TextBatch
+    labels: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
 
     def to(self, device: torch.device) -> PairBatch:
-        return PairBatch(self.ids, self.images.to(device), self.texts.to(device))
+        labels = None if self.labels is None else self.labels.to(device, non_blocking=True)
+        return PairBatch(self.ids, self.images.to(device), self.texts.to(device), labels)
 
 
 def pad_regions(items: list[Tensor]) -> ImageBatch:
@@ -66,10 +76,10 @@ def pad_regions(items: list[Tensor]) -> ImageBatch:
     return ImageBatch(torch.nn.utils.rnn.pad_sequence(items, batch_first=True), lengths)
 
 
-def pad_words(items: list[list[int]]) -> TextBatch:
-    """Stack captions of word ids into one zero-padded `TextBatch`."""
+def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatch:
+    """Stack captions of word ids into one zero-padded `TextBatch`, with the vectors that describe them if there are."""
     lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
     words = torch.zeros(len(items), int(lengths.max()), dtype=torch.int64)
     for row, item in enumerate(items):
         words[row, : len(item)] = torch.tensor(item, dtype=torch.int64)
-    return TextBatch(words, lengths)
+    return TextBatch(words, lengths, vectors)

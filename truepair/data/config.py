@@ -18,9 +18,29 @@ class DataConfig:
     noise_kind: Literal["caption", "image"] = field(
         default="caption", metadata={"help": "what is shuffled: single captions (NCR) or whole images (DECL)"}
     )
-    noise_seed: int | None = field(default=None, metadata={"help": "seed of the noise; default: --seed"})
+    noise_seed: int | None = field(default=None, metadata={"help": "seed of both kinds of noise; default: --seed"})
     noise_index: str | None = field(
         default=None, metadata={"help": "an index file (.npy) of the field that says which image each caption gets"}
+    )
+    label: str | None = field(
+        default=None, metadata={"help": "column that gives each pair its class; feature files have their own labels"}
+    )
+    label_noise: float = field(
+        default=0.0, metadata={"help": "share of training labels to draw anew on purpose, in [0, 1]"}
+    )
+    label_noise_kind: Literal["symmetric", "asymmetric"] = field(
+        default="symmetric",
+        metadata={"help": "a label drawn anew is any class (symmetric) or the partner of its class (asymmetric)"},
+    )
+    label_noise_index: str | None = field(
+        default=None, metadata={"help": "an index file (.npy, or MRL's .json) with the label of each training pair"}
+    )
+    least_class_pairs: int | None = field(
+        default=None, metadata={"help": "leave out classes with fewer than N training pairs, in all splits"}
+    )
+    dev_pairs: int | None = field(
+        default=None,
+        metadata={"help": "feature files: the first N test pairs are for validation; default: a third, or their own"},
     )
     train_pairs: int | None = field(default=None, metadata={"help": "train on the first N pairs only; default: all"})
     score_images: int | None = field(
@@ -36,10 +56,10 @@ class DataConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("train_pairs", "score_images"):
+        for name, least in (("train_pairs", 2), ("score_images", 2), ("least_class_pairs", 1), ("dev_pairs", 1)):
             value = getattr(self, name)
-            if value is not None and value < 2:
-                raise InputError(f"{name} is {value}; expected at least 2")
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}; expected at least {least}")
 
     def resolved(self) -> DataConfig:
         """The same with absolute paths, so that a run can be repeated from anywhere."""
@@ -51,6 +71,7 @@ class DataConfig:
             self,
             source=absolute(self.source) or "",
             noise_index=absolute(self.noise_index),
+            label_noise_index=absolute(self.label_noise_index),
             vocabulary=absolute(self.vocabulary),
         )
 

@@ -4,148 +4,79 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from truepair.data.description import CaptionStatistics, Description, ImageStatistics, Range, SplitDescription
 from truepair.data.pairs import Array, Pairs
-from truepair.data.precomp_files import PrecompSplit, available_splits, chunks, read_split
-from truepair.data.precomp_problems import Problem, find_problems
-from truepair.data.sources import is_drawn, load, splits_of
+from truepair.data.picture_table import is_picture_table, label_columns, read_table
+from truepair.data.precomp_files import PrecompSplit, available_splits, chunks, column, read_split
+from truepair.data.precomp_problems import find_problems
+from truepair.data.sources import has_own_labels, is_drawn, load, splits_of
 from truepair.data.text import tokenise
 from truepair.errors import InputError
+
+__all__ = ["CaptionStatistics", "Description", "ImageStatistics", "Range", "SplitDescription", "describe"]
 
 _MOST_PROBLEMS = 20
 
 
-@dataclass(frozen=True)
-class Range:
-    """Smallest, mean and largest of some counts."""
-
-    minimum: int
-    mean: float
-    maximum: int
-
-    def __str__(self) -> str:
-        if self.minimum == self.maximum:
-            return f"{self.minimum}"
-        return f"{self.mean:.1f} ({self.minimum} to {self.maximum})"
-
-
-@dataclass(frozen=True)
-class ImageStatistics:
-    """The image side of a split.
-
-    Attributes:
-        count: images.
-        shape, dtype, bytes: of the feature array.
-        zero_images: images whose features are all zero.
-        zero_regions: regions whose features are all zero, those of all-zero images included.
-        repeated: images equal, bit by bit, to an earlier one.
-        repeated_example: rows (from 0) of one such pair of images.
-        not_finite: images with a NaN or an infinite number.
-    """
-
-    count: int
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    zero_images: int
-    zero_regions: int
-    repeated: int
-    repeated_example: tuple[int, int] | None
-    not_finite: int
-
-
-@dataclass(frozen=True)
-class CaptionStatistics:
-    """The text side of a split.
-
-    Attributes:
-        count: captions.
-        empty: captions of nothing but spaces.
-        words: words per caption; None without captions.
-        distinct_words: number of different words, and number of those that occur at least four times.
-        repeated: captions equal, letter by letter, to an earlier one; empty ones do not count.
-        repeated_example: the most frequent of them and how often it occurs.
-    """
-
-    count: int
-    empty: int
-    words: Range | None
-    distinct_words: int
-    distinct_words_4: int
-    repeated: int
-    repeated_example: tuple[str, int] | None
-
-
-@dataclass(frozen=True)
-class SplitDescription:
-    """One split, or one `Pairs`.
-
-    Attributes:
-        images: None where the features cannot be opened.
-        captions_per_image: None where the counts do not fit each other.
-        label_columns: column -> number of different values.
-        mismatch_rate: share of mismatched pairs, None where the truth is unknown.
-        problems: the first of what keeps the split from loading; `problem_count` counts all.
-    """
-
-    name: str
-    images: ImageStatistics | None
-    captions: CaptionStatistics
-    captions_per_image: Range | None
-    label_columns: dict[str, int]
-    mismatch_rate: float | None
-    problems: tuple[Problem, ...]
-    problem_count: int
-
-
-@dataclass(frozen=True)
-class Description:
-    """What `describe` found: `to_dict()` for programs (JSON types only), `render()` for people."""
-
-    source: str
-    splits: tuple[SplitDescription, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-    def render(self) -> str:
-        return _printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
-
-
-def describe(source: Path | str | Pairs, *, splits: Sequence[str] | None = None) -> Description:
+def describe(
+    source: Path | str | Pairs, *, splits: Sequence[str] | None = None, label: str | None = None
+) -> Description:
     """What a source (all its splits, or those named) or a `Pairs` holds. Bad entries are listed, never raised.
 
-    Features are read once for the counts and once for the problems, in pieces of 16 MiB. A `Pairs` is one
-    split; its problems are not listed, as it has passed its source's checks, but its counts are.
+    In the precomp layout, features are read once for the counts and once for the problems, in pieces of 16 MiB. Files
+    of labelled features and tables of pictures are checked as a whole when read: there the first fault is raised. A
+    `Pairs` is one split; its problems are not listed, as it has passed its source's checks, but its counts are.
+
+    Args:
+        label: column whose classes are counted; sources of labelled features have theirs anyway.
 
     Raises:
-        InputError: the folder, or a split in it, is missing altogether.
+        InputError: the folder, or a split in it, is missing altogether; or as `load` for sources that are not precomp.
     """
     if isinstance(source, Pairs):
         return Description(source.name, (_describe_pairs(source),))
-    if is_drawn(source):
-        chosen = splits_of(source) if splits is None else splits
-        return Description(str(source), tuple(_describe_pairs(load(source, name)) for name in chosen))
+    if is_drawn(source) or has_own_labels(source) or is_picture_table(Path(source)):
+        names = splits_of(source) if splits is None else tuple(splits)
+        found = tuple(_describe_pairs(load(source, name, label=label)) for name in names)
+        if not is_drawn(source) and not has_own_labels(source):
+            columns = label_columns(read_table(Path(source).resolve()))
+            found = tuple(replace(split, label_columns=columns) for split in found)
+        return Description(str(source), _with_unseen_classes(found))
     folder = Path(source)
-    names = available_splits(folder, complete=False) if splits is None else splits
+    names = available_splits(folder, complete=False) if splits is None else tuple(splits)
     if not names:
         raise InputError(
             f"{folder} holds no split; expected files such as train_ims.npy and train_caps.txt. Check the path"
         )
-    return Description(str(folder), tuple(_describe_split(read_split(folder, name)) for name in names))
+    found = tuple(_describe_split(read_split(folder, name), label) for name in names)
+    return Description(str(folder), _with_unseen_classes(found))
 
 
-def _describe_split(contents: PrecompSplit) -> SplitDescription:
+def _with_unseen_classes(splits: tuple[SplitDescription, ...]) -> tuple[SplitDescription, ...]:
+    """The same, each told which of its classes the training split lacks, where that is among them."""
+    train = next((split for split in splits if split.name.rpartition("/")[2] == "train"), None)
+    if train is None or not train.class_counts:
+        return splits
+    learned = {name for name, count in train.class_counts.items() if count}
+    return tuple(
+        replace(
+            split,
+            unseen_classes=tuple(name for name, count in split.class_counts.items() if count and name not in learned),
+        )
+        for split in splits
+    )
+
+
+def _describe_split(contents: PrecompSplit, label: str | None) -> SplitDescription:
     per_image = contents.captions_per_image
-    problems = find_problems(contents)
+    problems = find_problems(contents, label=label)
     shown = tuple(islice(problems, _MOST_PROBLEMS))
     return SplitDescription(
         name=contents.name,
@@ -156,6 +87,7 @@ def _describe_split(contents: PrecompSplit) -> SplitDescription:
         mismatch_rate=None,
         problems=shown,
         problem_count=len(shown) + sum(1 for _ in problems),
+        class_counts=_class_counts(contents.meta_lines or [], label),
     )
 
 
@@ -169,6 +101,9 @@ def _describe_pairs(pairs: Pairs) -> SplitDescription:
         mismatch_rate=pairs.mismatch_rate,
         problems=(),
         problem_count=0,
+        text_features=_image_statistics(pairs.texts.features),
+        class_counts=_counts_of(pairs),
+        label_noise_rate=pairs.label_noise_rate,
     )
 
 
@@ -230,68 +165,20 @@ def _label_columns(meta_lines: list[str]) -> dict[str, int]:
     return {name: len({row[k] for row in table[1:] if k < len(row)}) for k, name in enumerate(header)}
 
 
+def _class_counts(meta_lines: list[str], label: str | None) -> dict[str, int]:
+    """Rows of each class in ascending order of their names; empty where there is no such column."""
+    if label is None or not meta_lines or label not in meta_lines[0].split("\t"):
+        return {}
+    return dict(sorted(Counter(column(meta_lines, label)).items()))
+
+
+def _counts_of(pairs: Pairs) -> dict[str, int]:
+    """Pairs of each class as given; empty without labels."""
+    if pairs.labels is None:
+        return {}
+    counts = np.bincount(pairs.labels, minlength=len(pairs.class_names)).tolist()
+    return dict(zip(pairs.class_names, counts, strict=True))
+
+
 def _range(counts: Sequence[int]) -> Range | None:
     return Range(min(counts), sum(counts) / len(counts), max(counts)) if counts else None
-
-
-def _plain(value: Any) -> Any:
-    """The same with paths as strings and tuples as lists: what JSON knows."""
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return _printable(str(value)) if isinstance(value, Path | str) else value
-
-
-def _printable(text: str) -> str:
-    """Bytes that were not UTF-8 become a visible question mark; they can be neither printed nor written."""
-    return text.encode("utf-8", errors="replace").decode("utf-8")
-
-
-def _render(split: SplitDescription) -> str:
-    rows = [*_image_rows(split.images), *_caption_rows(split.captions)]
-    per_image = "the counts do not fit each other" if split.captions_per_image is None else split.captions_per_image
-    rows.append(("captions an image", f"{per_image}"))
-    if split.label_columns:
-        columns = ", ".join(f"{name} ({count})" for name, count in split.label_columns.items())
-        rows.append(("label columns", f"{columns}"))
-    if split.mismatch_rate is not None:
-        rows.append(("mismatched pairs", f"{split.mismatch_rate:.1%}"))
-    lines = [split.name, *(f"  {name:<20}{value}" for name, value in rows)]
-    if split.problem_count:
-        lines.append(f"  problems: {split.problem_count}")
-        lines += [f"    {problem}" for problem in split.problems]
-        if split.problem_count > len(split.problems):
-            lines.append(f"    and {split.problem_count - len(split.problems)} more")
-    return "\n".join(lines)
-
-
-def _image_rows(images: ImageStatistics | None) -> list[tuple[str, str]]:
-    if images is None:
-        return [("images", "the features cannot be opened")]
-    repeated = f"{images.repeated}"
-    if images.repeated_example:
-        first, later = images.repeated_example
-        repeated += f" (image {later} is image {first} again, from 0)"
-    return [
-        ("images", f"{images.count}"),
-        ("features", f"{images.shape} {images.dtype}, {images.bytes / 2**20:.1f} MiB"),
-        ("all-zero images", f"{images.zero_images}"),
-        ("all-zero regions", f"{images.zero_regions}"),
-        ("repeated images", repeated),
-        ("NaN or infinite", f"{images.not_finite}"),
-    ]
-
-
-def _caption_rows(captions: CaptionStatistics) -> list[tuple[str, str]]:
-    repeated = f"{captions.repeated}"
-    if captions.repeated_example:
-        caption, uses = captions.repeated_example
-        repeated += f" ({caption!r} occurs {uses} times)"
-    return [
-        ("captions", f"{captions.count}"),
-        ("words a caption", f"{captions.words or '-'}"),
-        ("different words", f"{captions.distinct_words}, {captions.distinct_words_4} of them at least 4 times"),
-        ("repeated captions", repeated),
-        ("empty captions", f"{captions.empty}"),
-    ]

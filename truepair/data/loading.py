@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from truepair.data.augment import alter_words, drop_regions
 from truepair.data.batch import ImageBatch, PairBatch, TextBatch, pad_words
 from truepair.data.config import Augmentation
-from truepair.data.pairs import Images, IntArray, Pairs
+from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.text import Vocabulary
 from truepair.seeding import generator
 
@@ -58,13 +58,13 @@ class EpochBatches(Dataset[PairBatch]):
         rng = generator(seed, "augment", *place, step)
         features = read_features(self.pairs.images, self.pairs.image_index[ids])
         images = drop_regions(features, share=self.augmentation.region_share, rng=rng)
-        texts = pad_words(
-            [
-                alter_words(self.captions[text], self.vocabulary, share=self.augmentation.word_share, rng=rng)
-                for text in self.pairs.text_index[ids]
-            ]
-        )
-        return PairBatch(torch.from_numpy(ids), images, texts)
+        rows = self.pairs.text_index[ids]
+        vectors = text_vectors(self.pairs.texts, rows)
+        share = self.augmentation.word_share if vectors is None else 0.0
+        words = [alter_words(self.captions[text], self.vocabulary, share=share, rng=rng) for text in rows]
+        texts = pad_words(words, vectors)
+        labels = None if self.pairs.labels is None else torch.from_numpy(self.pairs.labels[ids])
+        return PairBatch(torch.from_numpy(ids), images, texts, labels)
 
     def loader(self, *, first: int, workers: int) -> Iterator[PairBatch]:
         """Batches first, first + 1, …; worker processes only prepare them sooner, they change no number."""
@@ -95,7 +95,13 @@ def image_batches(images: Images, rows: IntArray, batch_size: int) -> Iterator[I
         yield ImageBatch(torch.from_numpy(features), lengths)
 
 
-def text_batches(captions: list[list[int]], batch_size: int) -> Iterator[TextBatch]:
-    """Captions as they are, in order."""
-    for start in range(0, len(captions), batch_size):
-        yield pad_words(captions[start : start + batch_size])
+def text_vectors(texts: Texts, rows: IntArray) -> torch.Tensor | None:
+    """A float32 copy of the vectors of some texts, (len(rows), D); None where texts are words."""
+    return None if texts.features is None else torch.from_numpy(np.asarray(texts.features[rows], dtype=np.float32))
+
+
+def text_batches(texts: Texts, rows: IntArray, vocabulary: Vocabulary, batch_size: int) -> Iterator[TextBatch]:
+    """Texts as they are, in the order of `rows`."""
+    for start in range(0, len(rows), batch_size):
+        here = rows[start : start + batch_size]
+        yield pad_words([vocabulary.encode(texts.captions[row]) for row in here], text_vectors(texts, here))

@@ -44,13 +44,24 @@ class Images:
 
 @dataclass(frozen=True)
 class Texts:
-    """The text side: captions as people wrote them, and one name per caption."""
+    """The text side: captions as people wrote them, and one name per caption.
+
+    Attributes:
+        captions, ids: one of each per text; where the source has no words, the captions are names.
+        features: (n, D), float16 or float32, where the source describes texts by vectors, else None.
+    """
 
     captions: tuple[str, ...]
     ids: tuple[str, ...]
+    features: Array | None = None
 
     def __len__(self) -> int:
         return len(self.captions)
+
+    @property
+    def feature_width(self) -> int:
+        """Width of the vectors; 0 where texts are words."""
+        return 0 if self.features is None else int(self.features.shape[1])
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,9 @@ class Pairs:
         images, texts: the two sides.
         image_index: (N,) int64, the image of pair p as given, right or wrong.
         text_index: (N,) int64, the text of pair p.
-        labels: (N,) int64 class of pair p, or None.
+        labels: (N,) int64 class of pair p as given, right or wrong, or None.
         class_names: name of each class; empty without labels.
+        true_labels: (N,) int64, the class pair p really has, or None when nobody knows; kept aside like `true_image`.
         true_image: (N,) int64, the image that text really belongs to, or None when nobody knows. It is kept aside for
             scoring: training works on `without_truth()`.
         name: where the pairs come from, for messages and reports ("fashion_precomp/train").
@@ -78,6 +90,7 @@ class Pairs:
     class_names: tuple[str, ...] = ()
     true_image: IntArray | None = None
     name: str = "pairs"
+    true_labels: IntArray | None = None
 
     def __post_init__(self) -> None:
         if self.images.features.ndim not in (2, 3):
@@ -93,8 +106,17 @@ class Pairs:
         if self.true_image is not None:
             check_index(self.name, "true_image", self.true_image, len(self.images))
             check_count(self.name, "true_image", len(self.true_image), len(self.image_index))
-        if self.labels is not None:
-            check_count(self.name, "labels", len(self.labels), len(self.image_index))
+        if self.texts.features is not None and self.texts.features.shape[:1] != (len(self.texts),):
+            raise InputError(
+                f"{self.name}: text features have shape {self.texts.features.shape} for {len(self.texts)} texts; "
+                "expected (texts, width)"
+            )
+        for column, labels in (("labels", self.labels), ("true_labels", self.true_labels)):
+            if labels is not None:
+                check_count(self.name, column, len(labels), len(self.image_index))
+                check_index(self.name, column, labels, len(self.class_names))
+        if self.true_labels is not None and self.labels is None:
+            raise InputError(f"{self.name}: true labels without given labels; give both")
 
     def __len__(self) -> int:
         return len(self.image_index)
@@ -109,6 +131,17 @@ class Pairs:
         """Realised share of mismatched pairs in [0, 1]; None when the truth is unknown."""
         mismatched = self.mismatched
         return None if mismatched is None else float(mismatched.mean())
+
+    @property
+    def wrong_labels(self) -> BoolArray | None:
+        """(N,) True where the given label is not the true one; None when the truth is unknown."""
+        return None if self.true_labels is None else np.asarray(self.labels != self.true_labels)
+
+    @property
+    def label_noise_rate(self) -> float | None:
+        """Realised share of wrong labels in [0, 1]; None when the truth is unknown."""
+        wrong = self.wrong_labels
+        return None if wrong is None else float(wrong.mean())
 
     @property
     def image_of_text(self) -> IntArray:
@@ -129,8 +162,8 @@ class Pairs:
         return image
 
     def without_truth(self) -> Pairs:
-        """The same pairs as a method may see them: the true images are gone."""
-        return replace(self, true_image=None)
+        """The same pairs as a method may see them: the true images and labels are gone."""
+        return replace(self, true_image=None, true_labels=None)
 
     def take(self, pair_ids: IntArray) -> Pairs:
         """The given pairs only, renumbered from 0; both sides stay as they are (nothing is copied)."""
@@ -140,6 +173,7 @@ class Pairs:
             text_index=self.text_index[pair_ids],
             labels=None if self.labels is None else self.labels[pair_ids],
             true_image=None if self.true_image is None else self.true_image[pair_ids],
+            true_labels=None if self.true_labels is None else self.true_labels[pair_ids],
         )
 
     def first_images(self, count: int) -> Pairs:
@@ -158,6 +192,7 @@ class Pairs:
                 captions,
                 captions=tuple(captions.captions[row] for row in texts),
                 ids=tuple(captions.ids[row] for row in texts),
+                features=None if captions.features is None else captions.features[texts],
             ),
             text_index=text_index.astype(np.int64),
         )

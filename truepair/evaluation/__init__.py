@@ -1,8 +1,19 @@
-"""Figures of merit: recall of retrieval, how well mismatched pairs are found, and how much two sides share."""
+"""Figures of merit: retrieval by pairs and by class, what was found of wrong pairs and labels, what two sides share."""
 
+from truepair.evaluation.average_precision import average_precisions, mean_average_precision
+from truepair.evaluation.class_retrieval import (
+    ClassFigures,
+    ClassScores,
+    PrecisionRecall,
+    by_class,
+    evaluate_classes,
+    precision_recall,
+    score_classes,
+)
 from truepair.evaluation.detection import detection
 from truepair.evaluation.division import division_record
 from truepair.evaluation.evaluate import evaluate
+from truepair.evaluation.label_correction import confusion, corrected_classes, label_record, mean_distribution
 from truepair.evaluation.mutual_information import jensen_shannon_information, mine
 from truepair.evaluation.ranks import UNDESCRIBED, ranks, ranks_from_blocks
 from truepair.evaluation.retrieval import (
@@ -17,19 +28,32 @@ from truepair.evaluation.subspaces import EncodedParts, encode_parts
 
 __all__ = [
     "UNDESCRIBED",
+    "ClassFigures",
+    "ClassScores",
     "EncodedParts",
     "Fold",
+    "PrecisionRecall",
+    "average_precisions",
+    "by_class",
+    "confusion",
+    "corrected_classes",
     "detection",
     "division_record",
     "encode_parts",
     "evaluate",
+    "evaluate_classes",
     "fold_recall",
     "folds_of",
     "jensen_shannon_information",
+    "label_record",
+    "mean_average_precision",
+    "mean_distribution",
     "mean_over_folds",
     "mine",
+    "precision_recall",
     "ranks",
     "ranks_from_blocks",
     "recall",
     "recall_from_ranks",
+    "score_classes",
 ]

@@ -43,7 +43,7 @@ def encode_parts(
         )
     model.check_features(pairs)
     images = image_batches(pairs.images, np.arange(len(pairs.images)), batch_size)
-    texts = text_batches([model.vocabulary.encode(caption) for caption in pairs.texts.captions], batch_size)
+    texts = text_batches(pairs.texts, np.arange(len(pairs.texts)), model.vocabulary, batch_size)
     with evaluating(engine), torch.inference_mode():
         return (
             joined(engine.split_images(batch.to(model.device))[1] for batch in images),

@@ -12,21 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from truepair import __version__
-from truepair.errors import InputError
+from truepair.experiments.grid import is_done, run_all, train_cell
 from truepair.files import write_json_atomically
-from truepair.training.run_folder import RunFolder, read_lines
 
 METHODS = ("infonce", "crcl", "crcl-single", "gsc", "gsc-dual", "ugncl", "triplet", "oracle")
 EXPLORED = ("crcl-short-pieces", "oracle-gpo", "ugncl-letter")  # not in the table: they explain defaults
@@ -163,27 +156,11 @@ def cells_of(
 
 
 def run_cell(cell: Cell, source: str, results: Path, runs: Path) -> None:
-    """Train one cell in a process of its own and keep its figures; nothing to do if they are there."""
-    record = results / f"{cell.name}.json"
-    if record.exists():
-        command = json.loads(record.read_text(encoding="utf-8"))["command"]
-        if command == cell.command:
-            return
-        raise InputError(f"{record} is of another command ({command}); move it away, or write to another --results")
-    if cell.members:
-        write_json_atomically(record, evaluated_together(cell, source, results, runs))
-        return
-    folder = RunFolder(runs / cell.name)
-    command = [sys.executable, "-m", "truepair", "train"]
-    if folder.config.exists():
-        command += ["--resume", str(folder.path)]
-    else:
-        command += [str(source), *cell.options(), "--out", str(folder.path), "--threads", "1"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise InputError(f"{cell.name} failed: {done.stderr.strip()}")
-    write_json_atomically(record, record_of(cell, folder))
+    """Train one cell, or evaluate its members together, and keep its figures; nothing to do if they are there."""
+    if not cell.members:
+        train_cell(cell, source, results, runs)
+    elif not is_done(cell, results):
+        write_json_atomically(results / f"{cell.name}.json", evaluated_together(cell, source, results, runs))
 
 
 def evaluated_together(cell: Cell, source: str, results: Path, runs: Path) -> dict[str, Any]:
@@ -211,39 +188,6 @@ def evaluated_together(cell: Cell, source: str, results: Path, runs: Path) -> di
     }
 
 
-def record_of(cell: Cell, folder: RunFolder) -> dict[str, Any]:
-    """What is kept of a finished run: what it was, what came out, when, and how long it took."""
-    timings = read_lines(folder.timings)
-    config = folder.read_config()
-    return {
-        "cell": asdict(cell),
-        "command": cell.command,
-        "truepair": __version__,
-        "date": time.strftime("%Y-%m-%d"),
-        "options": {name: config[name] for name in ("method", "model", "augmentation", "training")},
-        "threads": config["threads"],
-        "result": json.loads(folder.result.read_text(encoding="utf-8")),
-        "epochs_trained": len(timings),
-        "training_seconds": round(sum(line["seconds"] for line in timings), 1),
-        "epochs": [epoch_of(line) for line in read_lines(folder.metrics)],
-    }
-
-
-def epoch_of(line: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of an epoch: how well it ranks, how it divides."""
-    found = line["detection"] or {}
-    return {
-        "epoch": line["epoch"],
-        "dev_rsum": None if line["dev"] is None else round(line["dev"]["rsum"], 2),
-        "auroc": found.get("auroc") and round(found["auroc"], 4),
-        "division_accuracy": found.get("division_accuracy") and round(found["division_accuracy"], 4),
-        **{
-            name: value if isinstance(value, int) else value and round(value, 4)
-            for name, value in line["division"].items()
-        },
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="DATA", help="a folder in the precomp layout, or scenes")
@@ -268,19 +212,7 @@ def main() -> None:
     )
     results = options.results or Path("results/noise" if options.engine == "global" else "results/noise-local")
     results.mkdir(parents=True, exist_ok=True)
-    pool = ThreadPoolExecutor(options.jobs)
-    started = [pool.submit(run_cell, cell, options.source, results, options.runs) for cell in cells]
-    try:
-        for _ in tqdm(as_completed(started), total=len(cells), unit="run"):
-            pass
-        for cell in started:
-            cell.result()
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command continues.")
-    except InputError as error:
-        sys.exit(str(error))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    run_all(cells, lambda cell: run_cell(cell, options.source, results, options.runs), jobs=options.jobs)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from truepair.errors import InputError
-from truepair.methods.configs import CRCLConfig, DisNCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
+from truepair.methods.configs import (
+    CEConfig,
+    CRCLConfig,
+    DisNCLConfig,
+    ELRCMRConfig,
+    GSCConfig,
+    InfoNCEConfig,
+    MRLConfig,
+    TripletConfig,
+    UGNCLConfig,
+    UOTRCLConfig,
+)
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method
@@ -18,6 +29,10 @@ CONFIGS: dict[str, type[Any]] = {
     "gsc": GSCConfig,
     "ugncl": UGNCLConfig,
     "disncl": DisNCLConfig,
+    "ce": CEConfig,
+    "mrl": MRLConfig,
+    "elr-cmr": ELRCMRConfig,
+    "uot-rcl": UOTRCLConfig,
 }
 
 _HOME = {
@@ -27,7 +42,16 @@ _HOME = {
     "gsc": ("truepair.methods.gsc", "GSC"),
     "ugncl": ("truepair.methods.ugncl", "UGNCL"),
     "disncl": ("truepair.methods.disncl", "DisNCL"),
+    "ce": ("truepair.methods.ce", "CrossEntropy"),
+    "mrl": ("truepair.methods.mrl", "MRL"),
+    "elr-cmr": ("truepair.methods.elr_cmr", "ELRCMR"),
+    "uot-rcl": ("truepair.methods.uot_rcl", "UOTRCL"),
 }
+
+
+def learns_from_labels(name: str) -> bool:
+    """Whether the method of that name needs the classes of the pairs, and is scored by mAP."""
+    return bool(getattr(CONFIGS.get(name), "learns_from_labels", False))
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:

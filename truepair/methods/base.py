@@ -160,6 +160,8 @@ class Method(ABC):
     it. It is what a method without labels of its own believes about a pair.
 
     Attributes:
+        figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
+        learns_from_labels: whether it needs the classes of the pairs, and judges these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
         views: views of the images a network makes, by as many projections of the regions.
         companion_steps: steps of the companion alone before each step of both.
@@ -168,6 +170,8 @@ class Method(ABC):
     name: ClassVar[str]
     config: Any  # the method's own frozen dataclass
     probability_temperature: ClassVar[float] = 0.05
+    figure: ClassVar[str] = "rsum"
+    learns_from_labels: ClassVar[bool] = False
     networks: int = 1
     views: int = 1
     companion_steps: int = 0
@@ -224,7 +228,7 @@ class Method(ABC):
         return {}
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
-        """How much each pair is believed to match, (N,) in [0, 1]."""
+        """How much each pair, or its given label, is believed to be right, (N,) in [0, 1]."""
         return memory.read("seen_probability")
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:

@@ -60,9 +60,29 @@ class SGRConfig(SAFConfig):
             raise InputError(f"reasoning steps is {self.reasoning_steps}; expected at least 1")
 
 
-ModelConfig = GlobalConfig | SGRConfig | SAFConfig
+@dataclass(frozen=True)
+class MLPConfig:
+    """Sizes of the MLP engine (three fully connected layers a side) of MRL and UOT-RCL."""
 
-MODELS: dict[str, type[Any]] = {"global": GlobalConfig, "sgr": SGRConfig, "saf": SAFConfig}
+    width: int = field(default=512, metadata={"help": "embedding width D (512 in MRL and UOT-RCL)"})
+    hidden_width: int = field(default=1024, metadata={"help": "width of the two hidden layers (4096 in MRL)"})
+    regions: Literal["mean", "joined"] = field(
+        default="mean",
+        metadata={
+            "help": "how regions become one vector: their mean, or one after the other, for a fixed grid; joined "
+            "needs --region-share 0"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        check_widths(self.width, self.hidden_width)
+        if self.regions not in ("mean", "joined"):
+            raise InputError(f"regions is {self.regions!r}; expected mean or joined")
+
+
+ModelConfig = GlobalConfig | SGRConfig | SAFConfig | MLPConfig
+
+MODELS: dict[str, type[Any]] = {"global": GlobalConfig, "sgr": SGRConfig, "saf": SAFConfig, "mlp": MLPConfig}
 
 
 def model_name(config: ModelConfig) -> str:

@@ -18,7 +18,7 @@ from truepair.data.pairs import IntArray, Pairs
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically
-from truepair.models.config import MODELS, GlobalConfig, ModelConfig, model_name
+from truepair.models.config import MODELS, GlobalConfig, MLPConfig, ModelConfig, model_name
 from truepair.models.global_engine import GlobalEngine
 from truepair.models.similarity import ScoringEngine, SimilarityEngine, SingleViewEngine, similarity_blocks
 from truepair.seeding import torch_seeded
@@ -70,8 +70,11 @@ class RetrievalModel:
         """Refuse features that the engine does not take.
 
         Raises:
-            InputError: they have another width.
+            InputError: they have another width, or texts are vectors where it reads words, or the other way round.
         """
+        if pairs.texts.feature_width != self.sizes.text_width:
+            given, taken = (described_texts(width) for width in (pairs.texts.feature_width, self.sizes.text_width))
+            raise InputError(f"{pairs.name}: texts are {given}, this model takes {taken}; use data made the same way")
         if pairs.images.feature_width != self.sizes.feature_width:
             raise InputError(
                 f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
@@ -89,9 +92,12 @@ class RetrievalModel:
 
     @torch.inference_mode()
     def _encode_texts(self, pairs: Pairs, rows: IntArray) -> Any:
-        captions = [self.vocabulary.encode(pairs.texts.captions[row]) for row in rows]
-        batches = text_batches(captions, ENCODING_BATCH)
+        batches = text_batches(pairs.texts, rows, self.vocabulary, ENCODING_BATCH)
         return self.engine.concatenate([self.engine.encode_texts(batch.to(self.device)) for batch in batches])
+
+
+def described_texts(width: int) -> str:
+    return f"vectors of width {width}" if width else "words"
 
 
 class SimilarityBlocks:
@@ -158,6 +164,7 @@ class EngineSizes:
         views: projections of the regions, each a view of the image (UGNCL).
         networks: networks with parameters of their own (dual networks).
         subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
+        text_width: width of the text vectors; 0 where texts are words.
     """
 
     feature_width: int
@@ -167,6 +174,7 @@ class EngineSizes:
     networks: int = 1
     subspace_width: int = 0
     subspace_hidden: int = 0
+    text_width: int = 0
 
 
 def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
@@ -184,6 +192,10 @@ def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]
     base: SingleViewEngine[Any]
     if isinstance(config, GlobalConfig):
         base = GlobalEngine(sizes.feature_width, sizes.vocabulary_size, config)
+    elif isinstance(config, MLPConfig):
+        from truepair.models.mlp_engine import MLPEngine
+
+        base = MLPEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, sizes.text_width, config)
     else:
         from truepair.models.local_engine import LocalEngine
 

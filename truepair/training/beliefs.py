@@ -9,8 +9,10 @@ from typing import Any
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.data.pairs import Pairs
+from truepair.evaluation.label_correction import corrected_classes
 from truepair.files import write_bytes_atomically
 from truepair.methods.base import Method
+from truepair.methods.labels import LabelMethod
 
 
 def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: CorrespondenceMemory) -> None:
@@ -18,7 +20,10 @@ def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: Corresponden
 
     Columns: pair_id, image_index, text_index, image_id, text_id, caption; belief in [0, 1] that the pair matches;
     division (clean, hard or noisy), the method's own, and taken_as_matched, the side of it that training trusts;
-    memory_*, the method's per-pair fields; mismatched, where the truth is known.
+    memory_*, the method's fields of one number a pair; mismatched, where the truth is known.
+
+    A method that learns from class labels judges these instead: belief is then that in the given label, and
+    `label_columns` are added.
     """
     import pyarrow
     from pyarrow import parquet
@@ -33,10 +38,40 @@ def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: Corresponden
         "belief": method.belief(memory).numpy(),
         "division": pyarrow.array([Part(part).name.lower() for part in method.division(memory).tolist()]),
         "taken_as_matched": method.taken_as_matched(memory).numpy(),
-        **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items()},
+        **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items() if values.ndim == 1},
     }
+    if isinstance(method, LabelMethod):
+        columns |= label_columns(pairs, method, memory)
     if pairs.mismatched is not None:
         columns["mismatched"] = pairs.mismatched
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), buffer, compression="zstd")
     write_bytes_atomically(path, buffer.getvalue())
+
+
+def label_columns(pairs: Pairs, method: LabelMethod, memory: CorrespondenceMemory) -> dict[str, Any]:
+    """given_class and given_label (number and name); label_distribution, the probability of every class;
+    corrected_class and corrected_label, its largest, or the given one where that is among them; label_belief in [0, 1]
+    that the given label is right; confidence in [0, 1] of the correction; true_class, true_label and wrong_label, where
+    the truth is known.
+    """
+    import pyarrow
+
+    assert pairs.labels is not None
+    distribution = method.label_distribution(memory)
+    corrected = corrected_classes(pairs.labels, distribution.numpy())
+    names = pairs.class_names
+    columns: dict[str, Any] = {
+        "given_class": pairs.labels,
+        "given_label": [names[label] for label in pairs.labels],
+        "corrected_class": corrected,
+        "corrected_label": [names[label] for label in corrected],
+        "label_belief": method.belief(memory).numpy(),
+        "confidence": method.confidence(memory).numpy(),
+        "label_distribution": pyarrow.array(list(distribution.numpy()), pyarrow.list_(pyarrow.float32())),
+    }
+    if pairs.true_labels is not None:
+        columns["true_class"] = pairs.true_labels
+        columns["true_label"] = [names[label] for label in pairs.true_labels]
+        columns["wrong_label"] = pairs.wrong_labels
+    return columns

@@ -11,16 +11,27 @@ from typing import Any
 import torch
 
 from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.memory import GivenClasses
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.device import resolve_device
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
+from truepair.evaluation.class_retrieval import evaluate_classes
+from truepair.evaluation.label_correction import label_record
 from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
-from truepair.models.config import GlobalConfig, ModelConfig
-from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, load_model, save_model
+from truepair.methods.labels import LabelMethod
+from truepair.models.config import GlobalConfig, MLPConfig, ModelConfig, model_name
+from truepair.models.retrieval_model import (
+    EngineSizes,
+    RetrievalModel,
+    build_engine,
+    described_texts,
+    load_model,
+    save_model,
+)
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
@@ -83,8 +94,9 @@ def fit(
 
     Args:
         pairs: the training pairs.
-        method: `triplet`, `infonce`, `crcl`, `gsc` or `ugncl`, or a `Method` built with other options.
-        dev: pairs to choose the best epoch by (largest rSum); None keeps the last epoch.
+        method: the name of a method (`truepair.methods.CONFIGS` lists them), or a `Method` built with other options.
+        dev: pairs to choose the best epoch by (largest rSum, or mAP for methods that learn from class labels); None
+            keeps the last epoch.
         test: pairs to report the best model on; None leaves `test` out of the result.
         out: run folder, new or empty; None makes one in the system's temporary folder.
         setup: sizes and options; None for the defaults.
@@ -102,7 +114,8 @@ def fit(
     chosen = build_method(method) if isinstance(method, str) else method
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
-    check_trainable(pairs, dev, test, setup.model)
+    check_trainable(pairs, dev, test, setup)
+    check_labels(pairs, dev, test, chosen, setup.model)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
     device = resolve_device(setup.training.device)
     setup = setup.with_vocabulary(pairs)
@@ -119,12 +132,22 @@ def fit(
     return open_run(folder.path)
 
 
-def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, model: ModelConfig) -> None:
+def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, setup: Setup) -> None:
     """Refuse, before any work, pairs that cannot be trained on or scored by.
 
     Raises:
-        InputError: too few training pairs, features of different width, or a text with several images in dev or test.
+        InputError: too few training pairs, features of different width, texts that the engine does not read, or a text
+            with several images in dev or test.
     """
+    model = setup.model
+    if pairs.texts.features is not None and not isinstance(model, MLPConfig):
+        raise InputError(
+            f"{pairs.name}: its texts are vectors, {model_name(model)} reads words; use --model mlp for such data"
+        )
+    if isinstance(model, MLPConfig) and model.regions == "joined" and setup.augmentation.region_share:
+        raise InputError(
+            "--regions joined tells regions by their place, which dropping some would shift; add --region-share 0"
+        )
     if len(pairs) < 2:
         raise InputError(
             f"{pairs.name}: {len(pairs)} pair; training needs at least 2, since pairs are told apart by others"
@@ -137,15 +160,54 @@ def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, model: 
                 f"{split.name}: features are {split.images.feature_width} wide, those of {pairs.name} "
                 f"{pairs.images.feature_width}; extract both the same way"
             )
-        if not isinstance(model, GlobalConfig) and split.images.regions > pairs.images.regions:
+        if split.texts.feature_width != pairs.texts.feature_width:
+            raise InputError(
+                f"{split.name}: texts are {described_texts(split.texts.feature_width)}, those of {pairs.name} "
+                f"{described_texts(pairs.texts.feature_width)}; describe both the same way"
+            )
+        placed = not isinstance(model, GlobalConfig) and getattr(model, "regions", "joined") == "joined"
+        if placed and split.images.regions > pairs.images.regions:
             raise InputError(
                 f"{split.name}: images have up to {split.images.regions} regions, those of {pairs.name} "
-                f"{pairs.images.regions}; a local engine knows no more positions than it was trained with: keep at "
+                f"{pairs.images.regions}; this engine knows no more positions than it was trained with: keep at "
                 f"most {pairs.images.regions} regions an image"
             )
         if len(split.texts) == 0:
             raise InputError(f"{split.name}: it holds no caption to score by; leave the split out")
         _ = split.image_of_text
+
+
+def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Method, model: ModelConfig) -> None:
+    """Refuse pairs without the classes that a method learns from, and engines that give it no vectors.
+
+    Raises:
+        InputError: see above; or the splits do not number the same classes.
+    """
+    if not method.learns_from_labels:
+        return
+    if not isinstance(model, GlobalConfig | MLPConfig):
+        raise InputError(
+            f"method {method.name} compares items with classes by one vector each, which {model_name(model)} does not "
+            "make; use --model mlp or --model global"
+        )
+    for split in (pairs, dev, test):
+        if split is None:
+            continue
+        if split.labels is None:
+            raise InputError(
+                f"{split.name}: method {method.name} learns from class labels and the pairs have none; name the column "
+                "that holds them with --label"
+            )
+        if split.class_names != pairs.class_names:
+            raise InputError(f"{split.name}: its classes are not those of {pairs.name}; number both the same way")
+    assert pairs.labels is not None
+    if len(set(pairs.labels.tolist())) < 2:
+        raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
+
+
+def given_classes(pairs: Pairs) -> GivenClasses:
+    assert pairs.labels is not None
+    return GivenClasses(torch.from_numpy(pairs.labels), len(pairs.class_names))
 
 
 class Assembly:
@@ -174,8 +236,9 @@ class Assembly:
             method.views,
             method.networks,
             *(method.subspaces(setup.model.width) or (0, 0)),
+            text_width=pairs.texts.feature_width,
         )
-        memory = CorrespondenceMemory(len(pairs))
+        memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
         first = self.fresh(0)
         self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.companion)
@@ -213,6 +276,7 @@ class Assembly:
             method=self.method,
             observers=Observers(
                 score_dev=self.score_dev if self.dev is not None else None,
+                figure=self.method.figure,
                 score_memory=self.score_memory,
                 keep_best=self.keep_best,
             ),
@@ -231,9 +295,10 @@ class Assembly:
             "method": self.method.name,
             "pairs": len(self.pairs),
             "mismatch_rate": self.pairs.mismatch_rate,
+            "label_noise_rate": self.pairs.label_noise_rate,
             "best_epoch": self.state.cursor.best_epoch,
-            "dev": evaluate(best, self.dev) if self.dev is not None else None,
-            "test": evaluate(best, self.test) if self.test is not None else None,
+            "dev": self.score(best, self.dev) if self.dev is not None else None,
+            "test": self.score(best, self.test) if self.test is not None else None,
             **self.score_memory(),
         }
         write_json_atomically(self.folder.result, result)
@@ -243,18 +308,28 @@ class Assembly:
 
     def score_dev(self) -> dict[str, float]:
         assert self.dev is not None
-        return evaluate(self.current_model(), self.dev)
+        return self.score(self.current_model(), self.dev)
+
+    def score(self, model: RetrievalModel, pairs: Pairs) -> dict[str, float]:
+        """Recall, or mAP for a method that learns from class labels."""
+        return evaluate_classes(model, pairs) if self.method.learns_from_labels else evaluate(model, pairs)
 
     def score_memory(self) -> dict[str, Any]:
-        """The method's division of the pairs, and its beliefs against the truth where that is known."""
-        method, memory, mismatched = self.method, self.state.memory, self.pairs.mismatched
+        """The method's division of the pairs (or labels), and its beliefs against the truth where that is known."""
+        method, memory = self.method, self.state.memory
+        wrong = self.pairs.wrong_labels if method.learns_from_labels else self.pairs.mismatched
         division = method.division(memory).numpy()
         found = None
-        if mismatched is not None:
+        if wrong is not None:
             taken = method.taken_as_matched(memory).numpy()
-            found = detection(method.belief(memory).numpy(), mismatched, taken_as_matched=taken)
-        record = division_record(division, mismatched, belief=method.belief(memory).numpy())
-        return {"division": record, "detection": found}
+            found = detection(method.belief(memory).numpy(), wrong, taken_as_matched=taken)
+        record = division_record(division, wrong, belief=method.belief(memory).numpy())
+        scores: dict[str, Any] = {"division": record, "detection": found}
+        if isinstance(method, LabelMethod):
+            assert self.pairs.labels is not None
+            distribution = method.label_distribution(memory).numpy()
+            scores["labels"] = label_record(self.pairs.labels, distribution, self.pairs.true_labels)
+        return scores
 
     def keep_best(self) -> None:
         save_model(self.folder.model, self.current_model(), self.setup.model)

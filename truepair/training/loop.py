@@ -26,6 +26,8 @@ from truepair.training.state import Cursor, TrainingState
 
 Scores = dict[str, Any]
 
+FIGURE_TITLES = {"rsum": "rSum {:.1f}", "map": "mAP {:.3f}"}
+
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -42,13 +44,14 @@ class Observers:
     """What the loop asks of others at the end of each epoch.
 
     Attributes:
-        score_dev: named dev scores of the network; `rsum` selects the best. None where there are no dev pairs: then
-            the last epoch is kept.
+        score_dev: named dev scores of the network. None where there are no dev pairs: then the last epoch is kept.
+        figure: the one of them, larger is better, that selects the best epoch.
         score_memory: named records of the method's beliefs: its division, and its detection where the truth is known.
         keep_best: called when the network is the best so far (of the last stage).
     """
 
     score_dev: Callable[[], Scores] | None
+    figure: str
     score_memory: Callable[[], Scores]
     keep_best: Callable[[], None]
 
@@ -116,7 +119,7 @@ class Training:
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
         batches = self._batches("shuffle", self.data.augmentation, place)
-        bar.set_description_str(progress_title(position, cursor.last_score), refresh=False)
+        bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
         rate = self.learning_rate * self.method.rate_scale(position)
         set_learning_rate(state.optimizer, rate, position.stages[position.stage], position.epoch)
         if cursor.step == 0:
@@ -172,7 +175,8 @@ class Training:
             for batch in batches.loader(first=0, workers=self.config.workers):
                 try:
                     with self._precision():
-                        self.method.survey(Forward(state.engine, batch.to(self.device)), position, state.memory)
+                        forward = Forward(state.engine, batch.to(self.device), state.companion)
+                        self.method.survey(forward, position, state.memory)
                 except InputError as error:
                     raise self._diverged(state, position, str(error)) from error
                 if interruption.requested:
@@ -224,6 +228,7 @@ class Training:
         cursor, observers = state.cursor, self.observers
         finished = self.method.finish_epoch(position, state.memory)
         dev = observers.score_dev() if observers.score_dev else None
+        score = None if dev is None else dev[observers.figure]
         record: Scores = {
             "epoch": position.overall,
             "stage": position.stage,
@@ -235,12 +240,12 @@ class Training:
             "dev": dev,
             **observers.score_memory(),
         }
-        if position.in_last_stage and (dev is None or cursor.best_score is None or dev["rsum"] > cursor.best_score):
-            cursor.best_score = None if dev is None else dev["rsum"]
+        if position.in_last_stage and (score is None or cursor.best_score is None or score > cursor.best_score):
+            cursor.best_score = score
             cursor.best_epoch = position.overall
             observers.keep_best()
         append_line(self.folder.metrics, record)
-        self._advance(state, position, None if dev is None else dev["rsum"])
+        self._advance(state, position, score)
         state.save(self.folder.checkpoint)
 
     def _advance(self, state: TrainingState, position: EpochPosition, score: float | None) -> None:
@@ -263,10 +268,10 @@ class Training:
         state.engine, state.companion, state.optimizer = fresh.engine, fresh.companion, fresh.optimizer
 
 
-def progress_title(position: EpochPosition, score: float | None) -> str:
-    """What stands before the bar: the epoch of all epochs, and the dev rSum after the last one."""
+def progress_title(position: EpochPosition, figure: str, score: float | None) -> str:
+    """What stands before the bar: the epoch of all epochs, and the dev figure after the last one."""
     title = f"epoch {position.overall}/{sum(stage.epochs for stage in position.stages)}"
-    return title if score is None else f"{title}, dev rSum {score:.1f}"
+    return title if score is None else f"{title}, dev {FIGURE_TITLES[figure].format(score)}"
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, full: float, stage: Stage, epoch: int) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from truepair.data.config import Augmentation
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import Array, Pairs
 from truepair.data.precomp_files import chunks
-from truepair.data.text import Vocabulary
+from truepair.data.text import SPECIALS, Vocabulary
 from truepair.errors import InputError
 from truepair.methods.base import Method
 from truepair.models.config import GlobalConfig, ModelConfig, model_name
@@ -48,9 +48,14 @@ class Setup:
         return replace(self, training=replace(self.training, **options))
 
     def with_vocabulary(self, pairs: Pairs) -> Setup:
-        """The same setup, with a vocabulary made from the captions of the pairs where it has none."""
+        """The same setup, with a vocabulary made from the captions of the pairs where it has none.
+
+        Texts that are vectors have names for captions, and no words.
+        """
         if self.vocabulary is not None:
             return self
+        if pairs.texts.features is not None:
+            return replace(self, vocabulary=Vocabulary(SPECIALS))
         captions = (pairs.texts.captions[text] for text in pairs.text_index)
         return replace(self, vocabulary=Vocabulary.build(captions, minimum_count=self.training.minimum_count))
 
@@ -72,6 +77,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
             else {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)}
             for name, pairs in splits.items()
         },
+        "classes": list(splits["train"].class_names) if splits["train"] is not None else [],
         "vocabulary": None if setup.vocabulary is None else setup.vocabulary.digest,
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": model_name(setup.model), **asdict(setup.model)},
@@ -83,7 +89,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
 
 
 def fingerprint(pairs: Pairs) -> str:
-    """A short hash of captions, table and features; refuses features that are not finite in the same pass.
+    """A short hash of captions, table, labels and features; refuses features that are not finite in the same pass.
 
     Raises:
         InputError: see above.
@@ -92,15 +98,21 @@ def fingerprint(pairs: Pairs) -> str:
     for caption in pairs.texts.captions:
         digest.update(caption.encode("utf-8") + b"\0")
     digest.update(pairs.image_index.tobytes() + pairs.text_index.tobytes())
-    features = pairs.images.features
+    for labels in (pairs.labels, pairs.true_labels):
+        if labels is not None:
+            digest.update(labels.tobytes())
+    digest_features(digest, pairs.name, "image", pairs.images.features)
+    if pairs.texts.features is not None:
+        digest_features(digest, pairs.name, "text", pairs.texts.features)
+    return digest.hexdigest()[:16]
+
+
+def digest_features(digest: Any, name: str, side: str, features: Array) -> None:
     if features.dtype.kind != "f":
-        raise InputError(f"{pairs.name}: features are {features.dtype}; expected float16 or float32")
+        raise InputError(f"{name}: {side} features are {features.dtype}; expected float16 or float32")
     digest.update(f"{features.shape} {features.dtype}".encode())
     for start, rows in chunks(features):
         if not np.isfinite(rows).all():
-            image = start + int(np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))[0])
-            raise InputError(
-                f"{pairs.name}: features of image {image} (from 0) are not finite; remove or extract it again"
-            )
+            row = start + int(np.flatnonzero(~np.isfinite(rows).reshape(len(rows), -1).all(axis=1))[0])
+            raise InputError(f"{name}: features of {side} {row} (from 0) are not finite; remove or extract it again")
         digest.update(np.ascontiguousarray(rows).tobytes())
-    return digest.hexdigest()[:16]

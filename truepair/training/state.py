@@ -60,6 +60,8 @@ class TrainingState:
                 tensors[f"optimizer/{index}/{name}"] = tensor
         for name, tensor in self.memory.tensors().items():
             tensors[f"memory/{name}"] = tensor
+        for name, tensor in self.memory.notes().items():
+            tensors[f"notes/{name}"] = tensor
         metadata = {
             "run": self.run,
             "cursor": json.dumps(asdict(self.cursor)),
@@ -90,7 +92,7 @@ class TrainingState:
             if self.companion is not None:
                 self.companion.load_state_dict(_under(tensors, "companion/"))
             self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
-            self.memory.restore(_under(tensors, "memory/"))
+            self.memory.restore(_under(tensors, "memory/"), _under(tensors, "notes/"))
         except (RuntimeError, ValueError) as error:
             raise RunFolderError(f"{path} belongs to another configuration: {error}") from error
         self.cursor = cursor
@@ -98,7 +100,7 @@ class TrainingState:
     def bytes_on_disk(self) -> int:
         """About what `save` writes once the optimizer has its moments: weights, two moments, memory."""
         weights: int = sum(tensor.numel() * tensor.element_size() for tensor in self.engine.state_dict().values())
-        return 3 * weights + 4 * self.memory.count * len(self.memory.names)
+        return 3 * weights + 4 * sum(values.numel() for values in self.memory.tensors().values())
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -1,0 +1,206 @@
+"""The facts about a data set as `describe` gives them: for programs and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from truepair.data.precomp_problems import Problem
+
+_MOST_CLASSES = 12
+
+
+@dataclass(frozen=True)
+class Range:
+    """Smallest, mean and largest of some counts."""
+
+    minimum: int
+    mean: float
+    maximum: int
+
+    def __str__(self) -> str:
+        if self.minimum == self.maximum:
+            return f"{self.minimum}"
+        return f"{self.mean:.1f} ({self.minimum} to {self.maximum})"
+
+
+@dataclass(frozen=True)
+class ImageStatistics:
+    """The image side of a split.
+
+    Attributes:
+        count: images.
+        shape, dtype, bytes: of the feature array.
+        zero_images: images whose features are all zero.
+        zero_regions: regions whose features are all zero, those of all-zero images included.
+        repeated: images equal, bit by bit, to an earlier one.
+        repeated_example: rows (from 0) of one such pair of images.
+        not_finite: images with a NaN or an infinite number.
+    """
+
+    count: int
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    zero_images: int
+    zero_regions: int
+    repeated: int
+    repeated_example: tuple[int, int] | None
+    not_finite: int
+
+
+@dataclass(frozen=True)
+class CaptionStatistics:
+    """The text side of a split.
+
+    Attributes:
+        count: captions.
+        empty: captions of nothing but spaces.
+        words: words per caption; None without captions.
+        distinct_words: number of different words, and number of those that occur at least four times.
+        repeated: captions equal, letter by letter, to an earlier one; empty ones do not count.
+        repeated_example: the most frequent of them and how often it occurs.
+    """
+
+    count: int
+    empty: int
+    words: Range | None
+    distinct_words: int
+    distinct_words_4: int
+    repeated: int
+    repeated_example: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class SplitDescription:
+    """One split, or one `Pairs`.
+
+    Attributes:
+        images: None where the features cannot be opened.
+        captions_per_image: None where the counts do not fit each other.
+        label_columns: column -> number of different values, for each column that can serve as label.
+        mismatch_rate: share of mismatched pairs, None where the truth is unknown.
+        text_features: the same as `images` for the vectors of the texts, None where texts are words.
+        class_counts: class -> pairs of it, those of no pair included; empty without labels.
+        unseen_classes: classes with pairs here and none in training; None where that is unknown.
+        label_noise_rate: share of wrong labels, None where the truth is unknown.
+        problems: the first of what keeps the split from loading; `problem_count` counts all.
+    """
+
+    name: str
+    images: ImageStatistics | None
+    captions: CaptionStatistics
+    captions_per_image: Range | None
+    label_columns: dict[str, int]
+    mismatch_rate: float | None
+    problems: tuple[Problem, ...]
+    problem_count: int
+    text_features: ImageStatistics | None = None
+    class_counts: dict[str, int] = field(default_factory=dict)
+    unseen_classes: tuple[str, ...] | None = None
+    label_noise_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `describe` found: `to_dict()` for programs (JSON types only), `render()` for people."""
+
+    source: str
+    splits: tuple[SplitDescription, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def render(self) -> str:
+        return _printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """The same with paths as strings and tuples as lists: what JSON knows."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return _printable(str(value)) if isinstance(value, Path | str) else value
+
+
+def _printable(text: str) -> str:
+    """Bytes that were not UTF-8 become a visible question mark; they can be neither printed nor written."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _render(split: SplitDescription) -> str:
+    rows = _image_rows(split.images)
+    if split.text_features is None:
+        rows += _caption_rows(split.captions)
+    else:
+        rows += [("texts", f"{split.text_features.count}"), *_array_rows(split.text_features, "text")]
+    per_image = "the counts do not fit each other" if split.captions_per_image is None else split.captions_per_image
+    rows.append(("captions an image", f"{per_image}"))
+    if split.label_columns:
+        columns = ", ".join(f"{name} ({count})" for name, count in split.label_columns.items())
+        rows.append(("label columns", f"{columns}"))
+    if split.class_counts:
+        rows.append(("pairs a class", _class_counts(split.class_counts)))
+    if split.unseen_classes:
+        rows.append(("not in training", f"{_some(split.unseen_classes)} (can be retrieved, but not learned)"))
+    if split.label_noise_rate is not None:
+        rows.append(("wrong labels", f"{split.label_noise_rate:.1%}"))
+    if split.mismatch_rate is not None:
+        rows.append(("mismatched pairs", f"{split.mismatch_rate:.1%}"))
+    lines = [split.name, *(f"  {name:<20}{value}" for name, value in rows)]
+    if split.problem_count:
+        lines.append(f"  problems: {split.problem_count}")
+        lines += [f"    {problem}" for problem in split.problems]
+        if split.problem_count > len(split.problems):
+            lines.append(f"    and {split.problem_count - len(split.problems)} more")
+    return "\n".join(lines)
+
+
+def _image_rows(images: ImageStatistics | None) -> list[tuple[str, str]]:
+    if images is None:
+        return [("images", "the features cannot be opened")]
+    rows = [("images", f"{images.count}"), *_array_rows(images, "image")]
+    rows.insert(3, ("all-zero regions", f"{images.zero_regions}"))
+    return rows
+
+
+def _array_rows(items: ImageStatistics, item: str) -> list[tuple[str, str]]:
+    repeated = f"{items.repeated}"
+    if items.repeated_example:
+        first, later = items.repeated_example
+        repeated += f" ({item} {later} is {item} {first} again, from 0)"
+    return [
+        ("features", f"{items.shape} {items.dtype}, {items.bytes / 2**20:.1f} MiB"),
+        (f"all-zero {item}s", f"{items.zero_images}"),
+        (f"repeated {item}s", repeated),
+        ("NaN or infinite", f"{items.not_finite}"),
+    ]
+
+
+def _class_counts(counts: dict[str, int]) -> str:
+    sizes = list(counts.values())
+    named = _some([f"{name} {count}" for name, count in sorted(counts.items(), key=lambda entry: -entry[1])])
+    return f"{len(sizes)} classes of {min(sizes)} to {max(sizes)} pairs: {named}"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_CLASSES])
+    return shown + (f" and {len(names) - _MOST_CLASSES} more" if len(names) > _MOST_CLASSES else "")
+
+
+def _caption_rows(captions: CaptionStatistics) -> list[tuple[str, str]]:
+    repeated = f"{captions.repeated}"
+    if captions.repeated_example:
+        caption, uses = captions.repeated_example
+        repeated += f" ({caption!r} occurs {uses} times)"
+    return [
+        ("captions", f"{captions.count}"),
+        ("words a caption", f"{captions.words or '-'}"),
+        ("different words", f"{captions.distinct_words}, {captions.distinct_words_4} of them at least 4 times"),
+        ("repeated captions", repeated),
+        ("empty captions", f"{captions.empty}"),
+    ]

@@ -1,0 +1,198 @@
+"""UOT-RCL: a unified optimal transport framework for cross-modal retrieval with noisy labels (2024).
+
+Before each epoch the labels are corrected: what a pair's neighbours in either modality are taken to be makes some
+classes cheap for it and others dear, and a partial transport hands out the cheapest labels first, more of them every
+epoch. In each batch, a second transport matches images with texts that stand alike to a small confident set, so that
+pairs of one class are drawn together and not only a pair's two sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.class_costs import corrected_labels, label_cost, running_targets
+from truepair.correspondence.confident import confident_pairs
+from truepair.errors import InputError
+from truepair.losses.clustering import soft_cross_entropy
+from truepair.losses.relation import relation_alignment, relation_cost, relations
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
+from truepair.methods.configs import UOTRCLConfig
+from truepair.methods.labels import LabelMethod
+from truepair.seeding import generator
+from truepair.transport import sinkhorn
+
+NEIGHBOUR_SHARE = 0.005  # of all pairs (section V-B)
+
+
+@dataclass(frozen=True)
+class FeatureBank:
+    """Encodings z^v and z^t of all pairs, (N, D) each, and their class probabilities p^v and p^t, (N, K) each."""
+
+    images: Tensor
+    texts: Tensor
+    image_probability: Tensor
+    text_probability: Tensor
+    predicted: Tensor  # argmax_k μ_kᵀ (z^v + z^t), (N,) int64
+
+    @classmethod
+    def empty(cls, count: int, width: int, classes: int, device: torch.device) -> FeatureBank:
+        images, texts = (torch.zeros(count, width, device=device) for _ in range(2))
+        of_images, of_texts = (torch.zeros(count, classes, device=device) for _ in range(2))
+        return cls(images, texts, of_images, of_texts, torch.zeros(count, dtype=torch.int64, device=device))
+
+
+class UOTRCL(LabelMethod):
+    """L_PLC + λ L_BHG (eq. 19), after a warm-up of cross entropy.
+
+    Per pair the memory holds `targets` y (N, K), the running targets, `label_distribution` N Ŷ (N, K), the corrected
+    labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
+    """
+
+    name = "uot-rcl"
+
+    def __init__(self, config: UOTRCLConfig) -> None:
+        self.config = config
+
+    def prepare(self, memory: CorrespondenceMemory) -> None:
+        super().prepare(memory)
+        memory.register("targets", self.given.one_hot())
+        memory.register("confident", 0.0)
+        self.bank: FeatureBank | None = None
+
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        if epochs <= self.config.warm_up_epochs:
+            raise InputError(
+                f"UOT-RCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up to correct labels, "
+                f"found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
+            )
+        return super().stages(epochs, decay_after)
+
+    # Before an epoch: all pairs are encoded, then their labels corrected (section IV-A and B)
+
+    def surveys(self, position: EpochPosition) -> bool:
+        return bool(position.epoch > self.config.warm_up_epochs)
+
+    def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        network, ids = forward.networks[0], forward.batch.ids
+        if self.bank is None:
+            width = network.images.shape[1]
+            self.bank = FeatureBank.empty(memory.count, width, self.given.count, network.images.device)
+        logits = self.logits(forward)
+        where = ids.to(network.images.device)
+        self.bank.images[where], self.bank.texts[where] = network.images.float(), network.texts.float()
+        self.bank.image_probability[where] = logits[0].float().softmax(dim=1)
+        self.bank.text_probability[where] = logits[1].float().softmax(dim=1)
+        self.bank.predicted[where] = (logits[0] + logits[1]).argmax(dim=1)
+
+    def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        if not self.surveys(position):
+            return {}
+        assert self.bank is not None
+        config, bank, self.bank = self.config, self.bank, None
+        device = bank.images.device
+        targets = running_targets(memory.read("targets").to(device), bank.predicted, momentum=config.momentum)
+        memory.write("targets", None, targets)
+        confident = self.confident_set(bank, position)
+        memory.write("confident", None, torch.zeros(memory.count).index_fill(0, confident.cpu(), 1.0))
+        memory.note("confident_images", bank.images[confident])
+        memory.note("confident_texts", bank.texts[confident])
+        neighbours = config.neighbours or max(1, int(NEIGHBOUR_SHARE * memory.count))
+        cost = label_cost(
+            bank.images,
+            bank.texts,
+            targets,
+            confident,
+            neighbours=neighbours,
+            consistency=config.consistency,
+            own=config.own_weight * self.given.one_hot(),
+        )
+        mass = self.mass(position)
+        plan = corrected_labels(cost, self.class_mass(bank, targets), mass=mass, epsilon_share=config.epsilon)
+        memory.write("label_distribution", None, plan)
+        given = self.given.labels.to(device)
+        return {
+            "transported_mass": mass,
+            "confident_pairs": float(len(confident)),
+            "labels_changed": float((plan.argmax(dim=1) != given).float().mean()),
+            "predictions_changed": float((bank.predicted != given).float().mean()),
+        }
+
+    def confident_set(self, bank: FeatureBank, position: EpochPosition) -> Tensor:
+        """G: where both modalities say the same (eq. 4, 5), or as many pairs at random; ids, int64."""
+        config = self.config
+        if config.confident == "consistent":
+            return confident_pairs(bank.image_probability, bank.text_probability, per_class=config.per_class)
+        count = min(config.per_class * self.given.count, len(bank.images))
+        drawn = generator(0, "random confident set", position.overall).permutation(len(bank.images))[:count]
+        return torch.from_numpy(drawn).sort().values.to(bank.images.device)
+
+    def mass(self, position: EpochPosition) -> float:
+        """s: grows linearly from the first epoch after the warm-up to the last one (section IV-B2)."""
+        config, epochs = self.config, position.stages[position.stage].epochs
+        share = (position.epoch - config.warm_up_epochs - 1) / max(epochs - config.warm_up_epochs - 1, 1)
+        return float(config.first_mass + share * (config.last_mass - config.first_mass))
+
+    def class_mass(self, bank: FeatureBank, targets: Tensor) -> Tensor:
+        """r, (K,) up to scale (eq. 12)."""
+        if self.config.class_prior == "uniform":
+            return torch.ones_like(targets[0])
+        if self.config.class_prior == "given":
+            return self.given.one_hot().mean(dim=0).to(targets)
+        predicted = torch.bincount(bank.predicted, minlength=self.given.count) / len(targets)
+        return (predicted + targets.mean(dim=0)) / 2  # no class dies out that some label still names
+
+    # The two losses (eq. 15 and 18)
+
+    def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        logits, ids = self.logits(forward), forward.batch.ids
+        corrects = self.surveys(position)
+        if not corrects:
+            self.remember_prediction(logits, forward, memory)
+        given = not corrects or self.config.keep_labels
+        target = self.given.one_hot()[ids.cpu()] if given else memory.read("label_distribution", ids)
+        target = target.to(logits[0])
+        label_loss = soft_cross_entropy(logits[0], target) + soft_cross_entropy(logits[1], target)
+        scalars = {"label_loss": float(label_loss.detach().mean())}
+        if not corrects or not self.config.relation_weight:
+            return BatchLoss(label_loss, scalars)
+        relation_loss = self.relation_loss(forward, memory)
+        scalars["relation_loss"] = float(relation_loss.detach().mean())
+        return BatchLoss(label_loss + self.config.relation_weight * relation_loss, scalars)
+
+    def relation_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
+        """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18)."""
+        config, network = self.config, forward.networks[0]
+        with torch.no_grad():
+            plan = self.match(network.images.detach(), network.texts.detach(), memory)
+            pairs = torch.eye(len(plan), device=plan.device, dtype=plan.dtype) / len(plan)
+            plan = torch.lerp(plan, pairs, config.pair_weight)
+        return relation_alignment(network.similarity, plan, temperature=config.match_temperature)
+
+    def match(self, images: Tensor, texts: Tensor, memory: CorrespondenceMemory) -> Tensor:
+        """M, (B, B): the transport of images onto texts by their relations (eq. 17)."""
+        sides = ((images, "confident_images"), (texts, "confident_texts"))
+        image_relation, text_relation = (
+            relations(side, memory.noted(name).to(side), temperature=self.config.relation_temperature)
+            for side, name in sides
+        )
+        cost = relation_cost(image_relation, text_relation)
+        spread = float(cost.max() - cost.min())
+        share = torch.full((len(cost),), 1 / len(cost), device=cost.device, dtype=cost.dtype)
+        least = torch.finfo(cost.dtype).eps  # all relations alike: every match is as good
+        return sinkhorn(cost, share, share, epsilon=max(self.config.epsilon * spread, least))
+
+    # What is believed
+
+    def label_distribution(self, memory: CorrespondenceMemory) -> Tensor:
+        """The corrected labels; what was not transported stays with the label as given."""
+        plan = memory.read("label_distribution")
+        rest = (1 - plan.sum(dim=1, keepdim=True)).clamp(min=0)
+        return plan + rest * self.given.one_hot()
+
+    def confidence(self, memory: CorrespondenceMemory) -> Tensor:
+        """The share of a pair's label that was transported, (N,) in [0, 1]."""
+        return memory.read("label_distribution").sum(dim=1).clamp(0, 1)

@@ -1,0 +1,96 @@
+"""Entropic optimal transport of a chosen part of the mass: the cheapest part goes, the rest stays."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from truepair.errors import InputError
+from truepair.transport.balanced import MOST_ITERATIONS
+from truepair.transport.problem import Problem, check_allowed, check_problem
+from truepair.transport.solve import solve, warn_unless_converged
+
+ROUNDING = 1e-6
+"""How far the mass may exceed a total, as a share of it, and still means all of it."""
+
+
+@torch.no_grad()
+def partial_transport(
+    cost: Tensor,
+    row_mass: Tensor,
+    column_mass: Tensor,
+    *,
+    mass: float,
+    epsilon: float,
+    tolerance: float = 1e-6,
+    most_iterations: int = MOST_ITERATIONS,
+) -> Tensor:
+    """The plan that moves exactly `mass` and no more than there is of any row or column; it has no gradient.
+
+    A row and a column of cost zero take what stays behind, the cell where they cross is forbidden, and the plan is the
+    upper left block of the balanced one (UOT-RCL, eq. 10–14; Chapel et al. 2020, "Partial optimal transport with
+    applications on positive-unlabeled learning", section 3.1). Shape and dtype are those of the cost.
+
+    Args:
+        cost: (n, m) or a batch (B, n, m). +inf forbids a cell; a row or column of them stays behind whole. A constant
+            added to the costs changes nothing.
+        row_mass: (n,) or (B, n), ≥ 0, not all zero.
+        column_mass: (m,) or (B, m); the totals may differ.
+        mass: above 0 and at most the smaller total.
+        epsilon, tolerance, most_iterations: as in `sinkhorn`; the error is that of the problem with row and column.
+
+    Raises:
+        InputError: as `sinkhorn` does, but for totals that differ, and where `mass` is out of range, or more than the
+            rows or columns hold that have a cell which is not forbidden.
+    """
+    inner = check_problem(cost, row_mass, column_mass, epsilon=epsilon, equal_totals=False)
+    row_total, column_total = inner.rows.sum(dim=1), inner.columns.sum(dim=1)
+    least = float(torch.minimum(row_total, column_total).amin())
+    if not 0 < mass <= least * (1 + ROUNDING):
+        raise InputError(f"mass is {mass}; expected above 0 and at most {least}, the smaller total of the masses")
+    _check_room(inner, mass)
+    problem = Problem(
+        _with_border(inner.cost),
+        torch.cat([inner.rows, _left(column_total, mass)], dim=1),
+        torch.cat([inner.columns, _left(row_total, mass)], dim=1),
+        epsilon,
+    )
+    # What is left after rounding may differ by a hair on the two sides.
+    scale = problem.rows.sum(dim=1, keepdim=True) / problem.columns.sum(dim=1, keepdim=True)
+    problem = Problem(problem.cost, problem.rows, problem.columns * scale, epsilon)
+    check_allowed(problem)
+    solution = solve(problem, tolerance=tolerance, most_iterations=most_iterations)
+    warn_unless_converged(solution, tolerance)
+    return solution.plan[:, :-1, :-1].reshape(cost.shape)
+
+
+def _check_room(problem: Problem, mass: float) -> None:
+    if float(problem.cost.amax()) < torch.inf:
+        return
+    allowed = problem.cost < torch.inf
+    for name, masses, usable in (
+        ("rows", problem.rows, allowed.any(dim=2)),
+        ("columns", problem.columns, allowed.any(dim=1)),
+    ):
+        room = float((masses * usable).sum(dim=1).amin())
+        if mass > room * (1 + ROUNDING):
+            raise InputError(
+                f"mass is {mass}, but {name} with a cell that is not forbidden hold {room:.6g}; allow more cells, or "
+                "move less"
+            )
+
+
+def _left(totals: Tensor, mass: float) -> Tensor:
+    """What stays behind, (B, 1); 0 where it is rounding."""
+    left = totals - mass
+    return torch.where(left > ROUNDING * 1e-3 * totals, left, 0.0)[:, None]
+
+
+def _with_border(cost: Tensor) -> Tensor:
+    batch, n, m = cost.shape
+    bordered = cost.new_zeros(batch, n + 1, m + 1)
+    # The border costs as much as the cheapest cell rather than zero: the same plan, and better in float32.
+    least = cost.amin(dim=(1, 2), keepdim=True)
+    bordered[:, :n, :m] = cost - least.masked_fill(least == torch.inf, 0.0)
+    bordered[:, n, m] = torch.inf
+    return bordered
