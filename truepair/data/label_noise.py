@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truepair.data.index_files import read_npy_index
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
-from truepair.files import map_npy, write_bytes_atomically
+from truepair.files import write_bytes_atomically
 
 
 def inject_label_noise(
@@ -101,7 +102,7 @@ def apply_label_index(pairs: Pairs, path: Path | str) -> Pairs:
     path, truth = Path(path), _truth(pairs)
     largest = len(pairs.class_names) - 1
     expected = f"expected {len(pairs)} whole numbers, one a pair of {pairs.name}, from 0 to {largest}"
-    index = _read_json(path, expected) if path.suffix == ".json" else _read_npy(path, expected)
+    index = _read_json(path, expected) if path.suffix == ".json" else read_npy_index(path, expected)
     if index.dtype.kind not in "iu" or index.ndim != 1:
         raise InputError(
             f"{path} holds {index.dtype} of shape {index.shape}; {expected}. "
@@ -154,18 +155,6 @@ def _checked_partners(partner: IntArray, classes: int) -> IntArray:
         row = int(outside[0])
         raise InputError(f"partner[{row}] is {partner[row]}; expected the number of a class, 0 … {classes - 1}")
     return partner.astype(np.int64)
-
-
-def _read_npy(path: Path, expected: str) -> Array:
-    try:
-        return map_npy(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}); {expected}. Check the path") from error
-    except ValueError as error:
-        raise InputError(
-            f"{path} is not a plain .npy file ({error}); {expected}. "
-            "Write it with np.save(path, index, allow_pickle=False), index of type int64"
-        ) from error
 
 
 def _read_json(path: Path, expected: str) -> Array:

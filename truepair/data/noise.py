@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.data.index_files import read_npy_index
+from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
-from truepair.files import map_npy, write_bytes_atomically
+from truepair.files import write_bytes_atomically
 
 
 def inject_noise(pairs: Pairs, rate: float, *, kind: Literal["caption", "image"] = "caption", seed: int) -> Pairs:
@@ -118,7 +119,7 @@ def _image_layout(pairs: Pairs) -> IntArray:
 def _read_index(path: Path, pairs: Pairs) -> IntArray:
     texts, images = len(pairs.texts), len(pairs.images)
     expected = f"expected {texts} whole numbers (one a caption) or {images} (one an image), each the number of an image"
-    index = _read_npy(path, expected)
+    index = read_npy_index(path, expected)
     if index.dtype.kind not in "iu" or index.ndim != 1:
         raise InputError(
             f"{path} holds {index.dtype} of shape {index.shape}; {expected}. "
@@ -137,15 +138,3 @@ def _read_index(path: Path, pairs: Pairs) -> IntArray:
             f"{len(outside)} rows are out of range: use the index file made for this split of this data set"
         )
     return index.astype(np.int64)
-
-
-def _read_npy(path: Path, expected: str) -> Array:
-    try:
-        return map_npy(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}); {expected}. Check the path") from error
-    except ValueError as error:
-        raise InputError(
-            f"{path} is not a plain .npy file ({error}); {expected}. "
-            "Write it with np.save(path, index, allow_pickle=False), index of type int64"
-        ) from error
