@@ -517,3 +517,18 @@ def test_a_fresh_network_is_marked(runs):
     stages = [line["stage"] for line in map(json.loads, (runs("crcl") / "metrics.jsonl").read_text().splitlines())]
     start = stages.index(1) + 0.5
     assert [list(line.get_xdata()) for line in figure.axes[0].lines][-1] == [start, start]
+
+
+def test_a_run_about_labels_is_told_as_one(tmp_path):
+    from tests.methods.labelled import labelled_pairs
+    from truepair.models.config import MLPConfig
+
+    pairs = labelled_pairs(40, wrong=0.25)
+    setup = Setup(model=MLPConfig(width=8, hidden_width=8))
+    truepair.fit(pairs, method="ce", out=tmp_path / "run", setup=setup, epochs=2, batch_size=16)
+    report = read_report(tmp_path / "run")
+    assert report.mismatch_rate == 0.25
+    write_report(report, tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "25.0 % of them with a wrong class label" in page
+    assert "a pair is matched where its given label is right" in page

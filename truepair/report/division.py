@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from truepair.errors import RunFolderError
+from truepair.methods import learns_from_labels
 from truepair.report.epochs import Epoch, epoch_of, read_records
 from truepair.report.examples import Example, examples_of, ordering, training_images
 from truepair.report.indicators import BoolArray, Indicator, indicators_of
@@ -57,6 +58,11 @@ class DivisionReport:
         return self.epochs[-1].mismatch_rate if self.epochs else None
 
     @property
+    def about_labels(self) -> bool:
+        """Whether the run judges the class labels of the pairs: then a pair matches where its given label is right."""
+        return learns_from_labels(self.method)
+
+    @property
     def belief_axis(self) -> str:
         """What the method's belief is called."""
         return next((indicator.term.axis for indicator in self.indicators if indicator.is_belief), "belief")
@@ -96,6 +102,8 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
     if not folder.pairs.exists():
         return report
     columns = read_columns(folder.pairs)
+    if report.about_labels and "wrong_label" in columns:
+        columns["mismatched"] = columns["wrong_label"]  # what such a run judges of a pair
     return replace(
         report,
         indicators=tuple(indicators_of(columns, options, records[-1])),

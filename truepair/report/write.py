@@ -126,10 +126,16 @@ def summary(report: DivisionReport) -> str:
     """Method, size, noise, and what is missing yet, in a line or two."""
     noise = "the truth is unknown"
     if report.mismatch_rate is not None:
-        noise = f"{100 * report.mismatch_rate:.1f} % of them truly mismatched"
+        wrong = "with a wrong class label" if report.about_labels else "truly mismatched"
+        noise = f"{100 * report.mismatch_rate:.1f} % of them {wrong}"
     pairs = "" if report.pairs is None else f", {report.pairs:,} pairs, {noise}"
     count = len(report.epochs)
     text = f"Method {report.method}{pairs}; {count} epoch{'s' if count > 1 else ''}."
+    if report.about_labels:
+        text += (
+            " Such a run judges class labels: in what follows a pair is matched where its given label is right. "
+            "truepair labels shows the labels themselves."
+        )
     if not report.indicators:
         text += " The run is not finished: distributions and examples come with its end."
     return text
