@@ -50,6 +50,10 @@ class UOTRCL(LabelMethod):
 
     Per pair the memory holds `targets` y (N, K), the running targets, `label_distribution` N Ŷ (N, K), the corrected
     labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
+
+    The defaults differ from the letter of the paper where that was seen to starve (docs/results.md): the consistency
+    ratio is turned over, a pair's own label has a vote, given pairs count as matched in L_BHG, and the transports are
+    sharper. `consistency`, `own_weight`, `pair_weight` and `epsilon` switch each of them back.
     """
 
     name = "uot-rcl"
@@ -164,7 +168,7 @@ class UOTRCL(LabelMethod):
         return BatchLoss(label_loss + self.config.relation_weight * relation_loss, scalars)
 
     def relation_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
-        """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18)."""
+        """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18), and given pairs do."""
         config, network = self.config, forward.networks[0]
         with torch.no_grad():
             plan = self.match(network.images.detach(), network.texts.detach(), memory)
