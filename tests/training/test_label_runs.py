@@ -136,6 +136,14 @@ def test_methods_of_labels_train_the_global_engine_on_words(tiny, tmp_path):
     assert 0 < run.result["dev"]["map"] <= 1
 
 
+def test_mixed_precision_trains_and_keeps_cosines_whole(tmp_path):
+    run = fit(tmp_path / "run", "uot-rcl", precision="bf16")
+    exact = fit(tmp_path / "exact", "uot-rcl")
+    found, expected = ([line["loss"] for line in one.metrics] for one in (run, exact))
+    assert found != expected
+    assert found == pytest.approx(expected, rel=0.05)
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("ce", "mrl", "elr-cmr", "uot-rcl"):
         print(f'    "{name}": {curve(name)},')

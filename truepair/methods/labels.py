@@ -30,8 +30,9 @@ class Prototypes(nn.Module):
         nn.init.orthogonal_(self.vectors)
 
     def forward(self, encodings: Tensor) -> Tensor:
-        """(B, D) unit rows → (B, K) cosines."""
-        cosines: Tensor = encodings @ normalize(self.vectors, dim=1).T
+        """(B, D) unit rows → (B, K) cosines, never in bf16, whose steps of 1/256 would blur them."""
+        with torch.autocast(encodings.device.type, enabled=False):
+            cosines: Tensor = encodings @ normalize(self.vectors, dim=1).T
         return cosines
 
 
