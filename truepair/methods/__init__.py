@@ -6,18 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from truepair.errors import InputError
-from truepair.methods.configs import (
-    CEConfig,
-    CRCLConfig,
-    DisNCLConfig,
-    ELRCMRConfig,
-    GSCConfig,
-    InfoNCEConfig,
-    MRLConfig,
-    TripletConfig,
-    UGNCLConfig,
-    UOTRCLConfig,
-)
+from truepair.methods.configs import CRCLConfig, DisNCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
+from truepair.methods.label_configs import CEConfig, ELRCMRConfig, MRLConfig, UOTRCLConfig
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method

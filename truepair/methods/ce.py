@@ -5,7 +5,7 @@ from __future__ import annotations
 from truepair.correspondence import CorrespondenceMemory
 from truepair.losses.clustering import soft_cross_entropy
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.configs import CEConfig
+from truepair.methods.label_configs import CEConfig
 from truepair.methods.labels import LabelMethod
 
 

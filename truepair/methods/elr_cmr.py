@@ -15,7 +15,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.losses.clustering import early_learning, multimodal_contrast, soft_cross_entropy
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.configs import ELRCMRConfig
+from truepair.methods.label_configs import ELRCMRConfig
 from truepair.methods.labels import LabelMethod
 
 

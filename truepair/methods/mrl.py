@@ -9,7 +9,7 @@ from __future__ import annotations
 from truepair.correspondence import CorrespondenceMemory
 from truepair.losses.clustering import multimodal_contrast, robust_clustering
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.configs import MRLConfig
+from truepair.methods.label_configs import MRLConfig
 from truepair.methods.labels import LabelMethod
 
 

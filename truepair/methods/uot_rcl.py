@@ -20,7 +20,7 @@ from truepair.errors import InputError
 from truepair.losses.clustering import soft_cross_entropy
 from truepair.losses.relation import relation_alignment, relation_cost, relations
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
-from truepair.methods.configs import UOTRCLConfig
+from truepair.methods.label_configs import UOTRCLConfig
 from truepair.methods.labels import LabelMethod
 from truepair.seeding import generator
 from truepair.transport import sinkhorn

@@ -1,0 +1,147 @@
+"""The options of the methods that learn from class labels; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from truepair.errors import InputError
+from truepair.methods.configs import check_choices
+
+
+@dataclass(frozen=True)
+class CEConfig:
+    """Options of cross entropy with prototypes."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (UOT-RCL: 1)"})
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
+
+
+@dataclass(frozen=True)
+class MRLConfig:
+    """Options of MRL; the defaults are those of its released training."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ of both losses"})
+    clustering_weight: float = field(
+        default=0.7, metadata={"help": "weight β of the clustering, 1 − β of the contrast"}
+    )
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
+        check_shares(self, "clustering_weight")
+
+
+@dataclass(frozen=True)
+class ELRCMRConfig:
+    """Options of ELR-CMR."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ of all losses"})
+    regularizer_weight: float = field(default=3.0, metadata={"help": "weight λ of the early-learning term (ELR: 3)"})
+    momentum: float = field(default=0.7, metadata={"help": "momentum β of the early targets (ELR: 0.7)"})
+    first_weight: float = field(default=0.7, metadata={"help": "weight of clustering against contrast, first epoch"})
+    last_weight: float = field(default=0.3, metadata={"help": "the same in the last epoch"})
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
+        check_shares(self, "momentum", "first_weight", "last_weight")
+        if not self.regularizer_weight >= 0:
+            raise InputError(f"regularizer_weight is {self.regularizer_weight}; expected 0 or more")
+
+
+@dataclass(frozen=True)
+class UOTRCLConfig:
+    """Options of UOT-RCL; the defaults are the paper's (section V-B) unless their help says otherwise.
+
+    The letter of the paper: consistency printed, own weight 0, pair weight 0, class prior uniform, epsilon 0.05, first
+    mass 0.2, and for its 100 epochs a warm-up of 2 and momentum 0.99. docs/results.md accounts for the differences.
+    """
+
+    learns_from_labels: ClassVar[bool] = True
+    warm_up_epochs: int = field(
+        default=4, metadata={"help": "first epochs on cross entropy with the given labels (the paper: 2 of 100)"}
+    )
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (eq. 1)"})
+    relation_temperature: float = field(
+        default=1.0, metadata={"help": "temperature τ2 of relations to the confident set (eq. 16)"}
+    )
+    match_temperature: float = field(
+        default=1.0, metadata={"help": "temperature τ3 of the matching probability (eq. 18)"}
+    )
+    momentum: float = field(
+        default=0.95, metadata={"help": "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)"}
+    )
+    consistency: Literal["confirmed", "printed"] = field(
+        default="confirmed",
+        metadata={
+            "help": "what the vote of one modality counts: as much as the other confirms the nearest confident pair, "
+            "or the printed ratio, which is the other way up (eq. 7)"
+        },
+    )
+    own_weight: float = field(
+        default=0.4,
+        metadata={"help": "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)"},
+    )
+    neighbours: int | None = field(
+        default=None, metadata={"help": "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs"}
+    )
+    per_class: int = field(default=5, metadata={"help": "confident pairs of each class (eq. 5)"})
+    first_mass: float = field(
+        default=0.4, metadata={"help": "share s of the labels transported after the warm-up (the paper: 0.2)"}
+    )
+    last_mass: float = field(default=0.8, metadata={"help": "share s in the last epoch; linear in between"})
+    epsilon: float = field(
+        default=0.01, metadata={"help": "entropic regularisation of both transports, in units of the cost range (0.05)"}
+    )
+    class_prior: Literal["predicted", "given", "uniform"] = field(
+        default="given",
+        metadata={
+            "help": "class sizes r of the corrected labels (eq. 12): those of predictions and running targets, of the "
+            "given labels (which noise makes alike), or all equal (the paper)"
+        },
+    )
+    relation_weight: float = field(
+        default=0.4, metadata={"help": "weight λ of the relation alignment L_BHG (eq. 19); 0 leaves it out"}
+    )
+    pair_weight: float = field(
+        default=0.8,
+        metadata={"help": "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)"},
+    )
+    confident: Literal["consistent", "random"] = field(
+        default="consistent",
+        metadata={"help": "confident pairs: where both modalities agree; random: the paper's ablation"},
+    )
+    keep_labels: bool = field(
+        default=False, metadata={"help": "the labels as given in place of corrected ones (the ablation of L_PLC)"}
+    )
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature", "relation_temperature", "match_temperature", "epsilon")
+        check_shares(self, "momentum", "first_mass", "last_mass", "pair_weight")
+        check_above_zero(self, "first_mass", "last_mass")
+        if not self.own_weight >= 0:
+            raise InputError(f"own_weight is {self.own_weight}; expected 0 or more")
+        if self.neighbours is not None and self.neighbours < 1:
+            raise InputError(f"neighbours is {self.neighbours}; expected at least 1")
+        if self.warm_up_epochs < 0 or self.per_class < 1 or not self.relation_weight >= 0:
+            raise InputError(
+                f"warm-up epochs {self.warm_up_epochs} and relation weight {self.relation_weight} must not be "
+                f"negative, confident pairs of a class {self.per_class} at least 1"
+            )
+        check_choices(self)
+
+
+def check_above_zero(config: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise InputError(f"{name} is {getattr(config, name)}; expected a value above 0")
+
+
+def check_shares(config: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) <= 1:
+            raise InputError(f"{name} is {getattr(config, name)}; expected a value in [0, 1]")
