@@ -144,6 +144,15 @@ def test_mixed_precision_trains_and_keeps_cosines_whole(tmp_path):
     assert found == pytest.approx(expected, rel=0.05)
 
 
+def test_only_runs_with_labels_name_classes(tiny, tmp_path, reference):
+    assert reference.folder.read_config()["classes"] == [f"class {k}" for k in range(4)]
+    setup = Setup(model=GlobalConfig(width=16, word_width=8))
+    plain = truepair.fit(
+        truepair.load(tiny), out=tmp_path / "run", setup=setup, epochs=1, minimum_count=1, method="infonce"
+    )
+    assert "classes" not in plain.folder.read_config()
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("ce", "mrl", "elr-cmr", "uot-rcl"):
         print(f'    "{name}": {curve(name)},')

@@ -77,7 +77,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
             else {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)}
             for name, pairs in splits.items()
         },
-        "classes": list(splits["train"].class_names) if splits["train"] is not None else [],
+        **classes_of(splits["train"]),
         "vocabulary": None if setup.vocabulary is None else setup.vocabulary.digest,
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": model_name(setup.model), **asdict(setup.model)},
@@ -86,6 +86,11 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
         # A CPU adds in another order with another number of threads: an exact resume needs the same.
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
     }
+
+
+def classes_of(train: Pairs | None) -> dict[str, Any]:
+    """The names of the classes in order; nothing without labels, so that runs of before there were any go on."""
+    return {} if train is None or train.labels is None else {"classes": list(train.class_names)}
 
 
 def fingerprint(pairs: Pairs) -> str:
