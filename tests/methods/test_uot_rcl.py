@@ -88,7 +88,7 @@ def test_labels_are_corrected_from_all_pairs_whatever_the_batches():
     targets = 0.75 * one_hot(LABELS, CLASSES) + 0.25 * one_hot((images + texts).argmax(dim=1), CLASSES)
     confident = confident_pairs(images.softmax(dim=1), texts.softmax(dim=1), per_class=2)
     cost = label_cost(IMAGES, TEXTS, targets, confident, neighbours=4, own=0.25 * GIVEN, consistency="confirmed")
-    mass = method_mass(3)
+    mass = method_mass(3, contradicted=scalars["predictions_changed"])
     expected = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon_share=0.02)
     torch.testing.assert_close(memory.read("targets"), targets)
     torch.testing.assert_close(memory.read("label_distribution"), expected, atol=1e-5, rtol=1e-4)
@@ -99,16 +99,50 @@ def test_labels_are_corrected_from_all_pairs_whatever_the_batches():
     assert scalars["transported_mass"] == mass
 
 
-def method_mass(epoch, **options):
-    method, _ = prepared(**options)
-    return method.mass(position(method, epoch))
+def method_mass(epoch, contradicted=1.0, **options):
+    method, memory = prepared(**options)
+    memory.note("predictions_changed", torch.tensor(contradicted))
+    return method.mass(position(method, epoch), memory)
 
 
 def test_the_transported_share_grows_linearly_to_the_last_epoch():
     options = {"first_mass": 0.2, "last_mass": 0.8, "warm_up_epochs": 2}
     assert [round(method_mass(epoch, **options), 6) for epoch in (3, 4, 5, 6)] == [0.2, 0.4, 0.6, 0.8]
-    one = build_method("uot-rcl", options)
-    assert one.mass(EpochPosition(0, 3, one.stages(3, None))) == 0.2
+    one, memory = build_method("uot-rcl", options), CorrespondenceMemory(COUNT)
+    memory.note("predictions_changed", torch.tensor(1.0))
+    assert one.mass(EpochPosition(0, 3, one.stages(3, None)), memory) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("contradicted", "doubt"), [(0.0, 0.0), (0.1, 0.0), (0.2, 0.5), (0.25, 0.75), (0.3, 1.0), (1.0, 1.0)]
+)
+def test_labels_are_doubted_as_far_as_the_warm_up_contradicts_them(contradicted, doubt):
+    method, memory = prepared(doubt_from=0.1, doubt_to=0.3, last_mass=0.6)
+    memory.note("predictions_changed", torch.tensor(contradicted))
+    assert method.doubt(memory) == pytest.approx(doubt, abs=1e-6)
+    last = position(method, 6)
+    assert method.mass(last, memory) == pytest.approx(1 - 0.4 * doubt, abs=1e-6)
+
+
+def test_one_threshold_of_doubt_is_a_step_and_none_is_full_doubt():
+    for contradicted, doubt in ((0.29, 0.0), (0.3, 1.0)):
+        method, memory = prepared(doubt_from=0.3, doubt_to=0.3)
+        memory.note("predictions_changed", torch.tensor(contradicted, dtype=torch.float64))
+        assert method.doubt(memory) == doubt
+    method, memory = prepared(doubt_from=0.0, doubt_to=0.0)
+    memory.note("predictions_changed", torch.tensor(0.0))
+    assert method.doubt(memory) == 1.0
+
+
+def test_doubt_is_settled_by_the_first_epoch_after_the_warm_up():
+    method, memory, first = corrected()
+    memory.note("confident_images", IMAGES[:1])
+    for ids in BATCHES:
+        method.survey(GivenForward(ids), position(method, 4), memory)
+    method.bank.predicted[:] = LABELS  # nothing is contradicted any more
+    later = method.start_epoch(position(method, 4), memory)
+    assert first["predictions_changed"] > 0 and later["predictions_changed"] == 0
+    assert later["doubt"] == first["doubt"]
 
 
 def test_half_a_percent_of_the_pairs_votes():
@@ -126,7 +160,7 @@ def test_half_a_percent_of_the_pairs_votes():
     plan = corrected_labels(
         cost,
         torch.ones(CLASSES),
-        mass=method.mass(position(method, 3)),
+        mass=method.mass(position(method, 3), memory),
         epsilon_share=method.config.epsilon,
     )
     torch.testing.assert_close(memory.read("label_distribution"), plan, atol=1e-5, rtol=1e-4)

@@ -60,6 +60,9 @@ class CorrespondenceMemory:
         """Keep a tensor that is not one value a pair, of any shape, for the rest of the epoch and its resumption."""
         self._notes[name] = value.detach().cpu().clone()
 
+    def has_noted(self, name: str) -> bool:
+        return name in self._notes
+
     def noted(self, name: str) -> Tensor:
         """The tensor that `note` kept last under this name."""
         return self._notes[name]

@@ -25,7 +25,8 @@ ABLATIONS = {
     "uot-rcl-letter": [
         *("--uot-rcl-consistency", "printed", "--uot-rcl-own-weight", "0", "--uot-rcl-pair-weight", "0"),
         *("--uot-rcl-class-prior", "uniform", "--uot-rcl-epsilon", "0.05", "--uot-rcl-first-mass", "0.2"),
-        *("--uot-rcl-warm-up-epochs", "2", "--uot-rcl-momentum", "0.99"),
+        *("--uot-rcl-warm-up-epochs", "2", "--uot-rcl-momentum", "0.99", "--uot-rcl-doubt-from", "0"),
+        *("--uot-rcl-doubt-to", "0"),
     ],
 }
 RATES = (0.2, 0.4, 0.6, 0.8)

@@ -58,7 +58,8 @@ class UOTRCLConfig:
     """Options of UOT-RCL; the defaults are the paper's (section V-B) unless their help says otherwise.
 
     The letter of the paper: consistency printed, own weight 0, pair weight 0, class prior uniform, epsilon 0.05, first
-    mass 0.2, and for its 100 epochs a warm-up of 2 and momentum 0.99. docs/results.md accounts for the differences.
+    mass 0.2, doubt from 0 to 0, and for its 100 epochs a warm-up of 2 and momentum 0.99. docs/results.md accounts for
+    the differences.
     """
 
     learns_from_labels: ClassVar[bool] = True
@@ -93,7 +94,19 @@ class UOTRCLConfig:
     first_mass: float = field(
         default=0.4, metadata={"help": "share s of the labels transported after the warm-up (the paper: 0.2)"}
     )
-    last_mass: float = field(default=0.8, metadata={"help": "share s in the last epoch; linear in between"})
+    last_mass: float = field(
+        default=0.8, metadata={"help": "share s in the last epoch at full doubt, 1 without any; linear in between"}
+    )
+    doubt_from: float = field(
+        default=0.2,
+        metadata={
+            "help": "share of given labels contradicted after the warm-up, up to which they are trusted: no L_BHG, and "
+            "s goes to 1 (the paper has no such rule)"
+        },
+    )
+    doubt_to: float = field(
+        default=0.4, metadata={"help": "the same share from which on λ and s are as set; linear in between"}
+    )
     epsilon: float = field(
         default=0.01, metadata={"help": "entropic regularisation of both transports, in units of the cost range (0.05)"}
     )
@@ -105,7 +118,8 @@ class UOTRCLConfig:
         },
     )
     relation_weight: float = field(
-        default=0.4, metadata={"help": "weight λ of the relation alignment L_BHG (eq. 19); 0 leaves it out"}
+        default=0.4,
+        metadata={"help": "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out"},
     )
     pair_weight: float = field(
         default=0.8,
@@ -121,8 +135,10 @@ class UOTRCLConfig:
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature", "relation_temperature", "match_temperature", "epsilon")
-        check_shares(self, "momentum", "first_mass", "last_mass", "pair_weight")
+        check_shares(self, "momentum", "first_mass", "last_mass", "pair_weight", "doubt_from", "doubt_to")
         check_above_zero(self, "first_mass", "last_mass")
+        if self.doubt_from > self.doubt_to:
+            raise InputError(f"doubt_from is {self.doubt_from}, above doubt_to, {self.doubt_to}; expected it below")
         if not self.own_weight >= 0:
             raise InputError(f"own_weight is {self.own_weight}; expected 0 or more")
         if self.neighbours is not None and self.neighbours < 1:

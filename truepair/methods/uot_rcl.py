@@ -53,7 +53,8 @@ class UOTRCL(LabelMethod):
 
     The defaults differ from the letter of the paper where that was seen to starve (docs/results.md): the consistency
     ratio is turned over, a pair's own label has a vote, given pairs count as matched in L_BHG, and the transports are
-    sharper. `consistency`, `own_weight`, `pair_weight` and `epsilon` switch each of them back.
+    sharper. `consistency`, `own_weight`, `pair_weight` and `epsilon` switch each of them back. How much is corrected
+    follows how much noise the warm-up left to see (`doubt`); `doubt_from` = `doubt_to` = 0 switches that back.
     """
 
     name = "uot-rcl"
@@ -100,6 +101,9 @@ class UOTRCL(LabelMethod):
         device = bank.images.device
         targets = running_targets(memory.read("targets").to(device), bank.predicted, momentum=config.momentum)
         memory.write("targets", None, targets)
+        predictions_changed = (bank.predicted != self.given.labels.to(device)).float().mean()
+        if not memory.has_noted("predictions_changed"):
+            memory.note("predictions_changed", predictions_changed)
         confident = self.confident_set(bank, position)
         memory.write("confident", None, torch.zeros(memory.count).index_fill(0, confident.cpu(), 1.0))
         memory.note("confident_images", bank.images[confident])
@@ -114,7 +118,7 @@ class UOTRCL(LabelMethod):
             consistency=config.consistency,
             own=config.own_weight * self.given.one_hot(),
         )
-        mass = self.mass(position)
+        mass = self.mass(position, memory)
         plan = corrected_labels(cost, self.class_mass(bank, targets), mass=mass, epsilon_share=config.epsilon)
         memory.write("label_distribution", None, plan)
         given = self.given.labels.to(device)
@@ -122,7 +126,8 @@ class UOTRCL(LabelMethod):
             "transported_mass": mass,
             "confident_pairs": float(len(confident)),
             "labels_changed": float((plan.argmax(dim=1) != given).float().mean()),
-            "predictions_changed": float((bank.predicted != given).float().mean()),
+            "predictions_changed": float(predictions_changed),
+            "doubt": self.doubt(memory),
         }
 
     def confident_set(self, bank: FeatureBank, position: EpochPosition) -> Tensor:
@@ -134,11 +139,24 @@ class UOTRCL(LabelMethod):
         drawn = generator(0, "random confident set", position.overall).permutation(len(bank.images))[:count]
         return torch.from_numpy(drawn).sort().values.to(bank.images.device)
 
-    def mass(self, position: EpochPosition) -> float:
+    def doubt(self, memory: CorrespondenceMemory) -> float:
+        """How far the given labels are mistrusted, in [0, 1], by the share that the warm-up's network contradicts.
+
+        Where nearly all labels are right, regularising against the rest costs more than it saves: without doubt there
+        is no L_BHG, and every label is transported by the end.
+        """
+        first, full = self.config.doubt_from, self.config.doubt_to
+        contradicted = float(memory.noted("predictions_changed"))
+        if contradicted >= full:
+            return 1.0
+        return 0.0 if contradicted <= first else (contradicted - first) / (full - first)
+
+    def mass(self, position: EpochPosition, memory: CorrespondenceMemory) -> float:
         """s: grows linearly from the first epoch after the warm-up to the last one (section IV-B2)."""
         config, epochs = self.config, position.stages[position.stage].epochs
         share = (position.epoch - config.warm_up_epochs - 1) / max(epochs - config.warm_up_epochs - 1, 1)
-        return float(config.first_mass + share * (config.last_mass - config.first_mass))
+        last = 1 - (1 - config.last_mass) * self.doubt(memory)
+        return float(config.first_mass + share * (last - config.first_mass))
 
     def class_mass(self, bank: FeatureBank, targets: Tensor) -> Tensor:
         """r, (K,) up to scale (eq. 12)."""
@@ -161,11 +179,12 @@ class UOTRCL(LabelMethod):
         target = target.to(logits[0])
         label_loss = soft_cross_entropy(logits[0], target) + soft_cross_entropy(logits[1], target)
         scalars = {"label_loss": float(label_loss.detach().mean())}
-        if not corrects or not self.config.relation_weight:
+        weight = self.config.relation_weight * self.doubt(memory) if corrects else 0.0
+        if not weight:
             return BatchLoss(label_loss, scalars)
         relation_loss = self.relation_loss(forward, memory)
         scalars["relation_loss"] = float(relation_loss.detach().mean())
-        return BatchLoss(label_loss + self.config.relation_weight * relation_loss, scalars)
+        return BatchLoss(label_loss + weight * relation_loss, scalars)
 
     def relation_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
         """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18), and given pairs do."""
