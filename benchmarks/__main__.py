@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks import (
+    bench_audit,
     bench_disncl,
     bench_evaluation,
     bench_local,
@@ -26,6 +27,7 @@ from benchmarks import (
     bench_two_stage,
 )
 from truepair import __version__
+from truepair.audit.embeddings import BANK_SIZE
 from truepair.experiments.noise_report import replace_section
 from truepair.files import write_json_atomically
 
@@ -41,6 +43,10 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
     "ranks": ("Ranks of a similarity matrix", bench_ranks),
     "evaluation": ("Evaluation, from encodings to figures", bench_evaluation),
     "transport": ("Optimal transport and label correction", bench_transport),
+    "audit": (
+        f"Scoring embeddings of width {bench_audit.WIDTH} against a bank of {BANK_SIZE:,}",
+        bench_audit,
+    ),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 

@@ -60,13 +60,14 @@ def _measure_and_send(
     call = prepare()
     if LINUX_CLEAR_REFS.exists():
         LINUX_CLEAR_REFS.write_text("5")  # proc(5): the peak starts again from the memory resident now
-    before = _peak_bytes()
+    before = peak_bytes()
     result = call()
-    sending.send(_peak_bytes() - before)
+    sending.send(peak_bytes() - before)
     del result  # it was part of the peak
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
+    """The most memory this process has held so far."""
     # getrusage keeps the parent's peak across fork and exec and cannot be reset; the kernel's own line can.
     if LINUX_STATUS.exists():
         line = next(line for line in LINUX_STATUS.read_text().splitlines() if line.startswith("VmHWM:"))

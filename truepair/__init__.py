@@ -6,6 +6,7 @@ The whole public interface, loaded when first used so that `import truepair` is 
     noisy = truepair.inject_noise(pairs, 0.4, seed=0)      # mismatch 40 % on purpose
     run = truepair.fit(noisy, method="crcl", dev=truepair.load("my_data", "dev"), out="runs/first")
     figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
+    found = truepair.audit(pairs, "audits/first")          # which pairs are mismatched, and how sure that is
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truepair.audit.audit import audit
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from truepair.training.setup import Setup
 
 _HOME = {
+    "audit": "truepair.audit.audit",
     "describe": "truepair.data.describe",
     "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",
@@ -68,6 +71,7 @@ __all__ = [
     "TruepairError",
     "TwoStage",
     "__version__",
+    "audit",
     "build_method",
     "describe",
     "evaluate",

@@ -10,6 +10,7 @@ from typing import Any
 
 from truepair import __version__
 from truepair.cli_analyse import add_analyse
+from truepair.cli_audit import add_audit
 from truepair.cli_data import DATA_HELP, add_describe, add_noise
 from truepair.cli_evaluate import add_evaluate, map_table, recall_table
 from truepair.cli_import import add_import
@@ -42,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     runs = (add_train, add_evaluate, add_report, add_analyse, add_labels)
-    for add in (add_demo, *runs, add_noise, add_describe, add_import):
+    for add in (add_demo, add_audit, *runs, add_noise, add_describe, add_import):
         add(commands)
     return parser
 

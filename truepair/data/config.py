@@ -15,8 +15,12 @@ class DataConfig:
 
     source: str
     noise: float = field(default=0.0, metadata={"help": "share of training pairs to mismatch on purpose, in [0, 1]"})
-    noise_kind: Literal["caption", "image"] = field(
-        default="caption", metadata={"help": "what is shuffled: single captions (NCR) or whole images (DECL)"}
+    noise_kind: Literal["caption", "image", "class"] = field(
+        default="caption",
+        metadata={
+            "help": "what is shuffled: single captions (NCR), whole images (DECL), or captions among pairs of one "
+            "class (needs --label)"
+        },
     )
     noise_seed: int | None = field(default=None, metadata={"help": "seed of both kinds of noise; default: --seed"})
     noise_index: str | None = field(

@@ -19,17 +19,21 @@ from truepair.errors import InputError
 from truepair.files import write_bytes_atomically
 
 
-def inject_noise(pairs: Pairs, rate: float, *, kind: Literal["caption", "image"] = "caption", seed: int) -> Pairs:
+def inject_noise(
+    pairs: Pairs, rate: float, *, kind: Literal["caption", "image", "class"] = "caption", seed: int
+) -> Pairs:
     """The pairs with about `rate` (in [0, 1]) of them mismatched; `true_image` holds the truth.
 
     - "caption" (NCR): round(rate * N) of the N pairs are chosen and permute the images they point to.
     - "image" (DECL): round(rate * n) of the n images are chosen and permuted; all captions of an image move together.
+    - "class": as "caption", but captions only move among pairs of one class (`labels`), which is far harder to see. A
+      class of which one pair is chosen stays as it is.
 
     The truth stays what it was if it was known, else it is the image before the call. The result depends on
     `pairs`, `rate`, `kind` and `seed` (>= 0) alone.
 
     Raises:
-        InputError: `rate`, `kind` or `seed` is out of range.
+        InputError: `rate`, `kind` or `seed` is out of range; or there are no labels for "class".
     """
     if not 0 <= rate <= 1:
         raise InputError(f"noise rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
@@ -40,8 +44,10 @@ def inject_noise(pairs: Pairs, rate: float, *, kind: Literal["caption", "image"]
         image_index = pairs.image_index[_partial_permutation(len(pairs), rate, rng)]
     elif kind == "image":
         image_index = _partial_permutation(len(pairs.images), rate, rng)[pairs.image_index]
+    elif kind == "class":
+        image_index = pairs.image_index[_permutation_within_classes(pairs, rate, rng)]
     else:
-        raise InputError(f'noise kind is {kind!r}; expected "caption" or "image"')
+        raise InputError(f'noise kind is {kind!r}; expected "caption", "image" or "class"')
     return replace(pairs, image_index=image_index, true_image=_truth(pairs))
 
 
@@ -92,6 +98,21 @@ def _partial_permutation(size: int, rate: float, rng: np.random.Generator) -> In
     result = np.arange(size, dtype=np.int64)
     chosen = rng.permutation(result)[: round(rate * size)]
     result[chosen] = rng.permutation(chosen)
+    return result
+
+
+def _permutation_within_classes(pairs: Pairs, rate: float, rng: np.random.Generator) -> IntArray:
+    """0 ... N-1 in order, but the chosen entries of each class exchanged in a ring."""
+    if pairs.labels is None:
+        raise InputError(
+            f'{pairs.name}: noise of kind "class" exchanges captions within classes, and the pairs have no labels; '
+            "name the column that holds them (label, --label)"
+        )
+    result = np.arange(len(pairs), dtype=np.int64)
+    chosen = rng.permutation(result)[: round(rate * len(pairs))]
+    for label in np.unique(pairs.labels[chosen]):
+        ring = chosen[pairs.labels[chosen] == label]
+        result[ring] = np.roll(ring, 1)
     return result
 
 

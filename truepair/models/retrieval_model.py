@@ -62,8 +62,8 @@ class RetrievalModel:
         """
         self.check_features(pairs)
         with evaluating(self.engine):
-            images = self._encode_images(pairs, image_rows)
-            texts = self._encode_texts(pairs, text_rows)
+            images = self.encode_images(pairs, image_rows)
+            texts = self.encode_texts(pairs, text_rows)
         return SimilarityBlocks(self.engine, images, len(image_rows), texts, memory_bytes)
 
     def check_features(self, pairs: Pairs) -> None:
@@ -86,12 +86,14 @@ class RetrievalModel:
         return torch.cat(list(self.similarity_blocks(pairs, np.arange(len(pairs.images)), np.arange(len(pairs.texts)))))
 
     @torch.inference_mode()
-    def _encode_images(self, pairs: Pairs, rows: IntArray) -> Any:
+    def encode_images(self, pairs: Pairs, rows: IntArray) -> Any:
+        """Encodings of some images, as the engine makes them, on its device. In evaluation mode: see `evaluating`."""
         batches = image_batches(pairs.images, rows, ENCODING_BATCH)
         return self.engine.concatenate([self.engine.encode_images(batch.to(self.device)) for batch in batches])
 
     @torch.inference_mode()
-    def _encode_texts(self, pairs: Pairs, rows: IntArray) -> Any:
+    def encode_texts(self, pairs: Pairs, rows: IntArray) -> Any:
+        """Encodings of some texts, as the engine makes them, on its device. In evaluation mode: see `evaluating`."""
         batches = text_batches(pairs.texts, rows, self.vocabulary, ENCODING_BATCH)
         return self.engine.concatenate([self.engine.encode_texts(batch.to(self.device)) for batch in batches])
 

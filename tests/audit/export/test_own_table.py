@@ -1,0 +1,189 @@
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from truepair.audit.collection import PairsCollection
+from truepair.audit.export import export, table_parquet
+from truepair.audit.inputs import open_collection
+from truepair.audit.inputs.tables import TableCollection
+from truepair.audit.result import AuditResult
+from truepair.data.noise import inject_noise
+from truepair.errors import InputError
+
+Audited = Callable[..., AuditResult]
+COUNT = 6
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pictures, and a cache of their own."""
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "in").mkdir()
+    for k in range(COUNT):
+        pixels = np.random.default_rng(k).integers(256, size=(16, 16, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "in" / f"{k}.png")
+    return tmp_path / "in"
+
+
+def run(audited: Audited, table: Path, out: Path, flagged: Sequence[str], **options: Any) -> tuple[Path, AuditResult]:
+    """Exports the table without the flagged captions; checks that what is left is what was kept."""
+    before = table.read_bytes()
+    collection = open_collection(table, progress=False, **options)
+    assert isinstance(collection, TableCollection)
+    captions = collection.captions(0, 99)
+    rows = [row for row, caption in enumerate(captions) if caption in flagged]
+    assert len(rows) == len(flagged)
+    result = audited(collection, rows, source=str(table), **options)
+    (own,) = export(result, out, ["own"])
+    assert table.read_bytes() == before
+    assert sorted(path.name for path in own.iterdir()) == sorted([table.name, "README.txt", "weights.npy"])
+    beside = table.with_name(f"kept-{table.name}")
+    beside.write_bytes((own / table.name).read_bytes())
+    kept = np.setdiff1d(np.arange(len(collection)), rows)
+    again = open_collection(beside, progress=False, **options)
+    assert isinstance(again, TableCollection)
+    assert again.captions(0, 99) == [captions[row] for row in kept]
+    assert again.image_names(0, 99) == [collection.image_names(row, row + 1)[0] for row in kept]
+    assert np.array_equal(np.load(own / "weights.npy"), result.verdict.p_match[kept])
+    return own / table.name, result
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_csv_records_keep_their_bytes(folder: Path, tmp_path: Path, audited: Audited, encoding: str, end: str) -> None:
+    records = [
+        'price,image,"note, long",caption',
+        "1.50,0.png,,first grün",
+        '2,1.png,"a ""b""",  second ',
+        '3,2.png,,"third',
+        'in two lines"',
+        "",
+        "4,3.png,too,many,fourth",
+        '05,"4.png",x,"fifth"',
+        "6,none.png,x,sixth",
+        "",
+        "7,5.png,é,seventh",
+    ]
+    text = end.join(records)
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (folder / "table.csv").write_bytes((mark + text).encode(encoding))
+    written, result = run(audited, folder / "table.csv", tmp_path / "out", ["second"])
+    kept = end.join([*records[:2], *records[3:5], records[7], records[10]])
+    expected = kept.encode("utf-16") if encoding.startswith("utf-16") else kept.encode(encoding)
+    assert written.read_bytes() == expected
+    assert len(result.collection) == 5
+    assert "4 pairs" in (written.parent / "README.txt").read_text()
+
+
+def test_tsv_with_several_caption_columns(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    lines = ["image\tcaption_1\tid\tcaption_2", "0.png\ta\t07\tb", '1.png\tc\t08\t"d ""x"""', '"2.png"\te\t09\t']
+    (folder / "table.tsv").write_text("\n".join(lines) + "\n")
+    written, _ = run(audited, folder / "table.tsv", tmp_path / "out", ["a", 'd "x"'])
+    assert written.read_text() == "\n".join([lines[0], "0.png\t\t07\tb", "1.png\tc\t08\t", lines[3]]) + "\n"
+
+
+def test_jsonl_with_lists_and_splits(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    lines = [
+        '{"image": "0.png", "captions": ["a", "b"], "split": "train", "n": 1.0}',
+        '{"n":2e0,"split":"train","image":"1.png","captions":["c","grün","","e"]}',
+        "no json",
+        '{"image": "2.png", "captions": ["f"], "split": "val"}',
+        '{"image": "none.png", "captions": ["g"], "split": "train"}',
+        '{"image": "3.png", "captions": ["h"], "split": "train"}',
+        '{"image": "none.png", "captions": ["i"], "split": "val"}',
+    ]
+    (folder / "table.jsonl").write_text("\n".join(lines) + "\n")
+    written, _ = run(audited, folder / "table.jsonl", tmp_path / "out", ["c", "h"], split="train")
+    found = written.read_text().splitlines()
+    assert (found[0], found[2:]) == (lines[0], [lines[3], lines[6]])
+    assert found[1] == '{"n": 2.0, "split": "train", "image": "1.png", "captions": ["grün", "e"]}'
+    assert "split train; rows of other splits" in (written.parent / "README.txt").read_text()
+    whole, _ = run(audited, folder / "table.jsonl", tmp_path / "whole", ["c", "h", "f"])
+    assert whole.read_text().splitlines() == [lines[0], found[1]]
+    dev, _ = run(audited, folder / "table.jsonl", tmp_path / "dev", [], split="dev")
+    assert dev.read_text().splitlines() == [line for number, line in enumerate(lines) if number not in (2, 6)]
+
+
+def test_jsonl_in_utf16(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    lines = [json.dumps({"image": f"{k}.png", "caption": f"wörter {k}"}, ensure_ascii=False) for k in range(3)]
+    (folder / "table.jsonl").write_text("\r\n".join(lines), encoding="utf-16")
+    written, _ = run(audited, folder / "table.jsonl", tmp_path / "out", ["wörter 1"])
+    assert written.read_bytes().decode("utf-16") == f"{lines[0]}\r\n{lines[2]}"
+
+
+def test_karpathy(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    images = [
+        {
+            "filename": f"{k}.png",
+            "imgid": k,
+            "split": "train" if k < 3 else "test",
+            "sentids": [10 * k, 10 * k + 1],
+            "sentences": [{"raw": f"caption {k} {s}", "tokens": ["caption"], "sentid": 10 * k + s} for s in range(2)],
+        }
+        for k in range(4)
+    ]
+    (folder / "dataset.json").write_text(json.dumps({"images": images, "dataset": "own"}))
+    flagged = ["caption 0 0", "caption 2 0", "caption 2 1"]
+    written, _ = run(audited, folder / "dataset.json", tmp_path / "out", flagged, split="train")
+    images[0]["sentids"], images[0]["sentences"] = [1], images[0]["sentences"][1:]  # type: ignore[index]
+    assert json.loads(written.read_text()) == {"images": [images[0], images[1], images[3]], "dataset": "own"}
+
+
+@pytest.mark.parametrize("step", [1, 3, 4096])
+def test_parquet(folder: Path, tmp_path: Path, audited: Audited, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    monkeypatch.setattr(table_parquet, "_BATCH_ROWS", step)
+    columns = {
+        "image": [f"{k}.png" for k in range(COUNT)],
+        "captions": [[f"a{k}", f"b{k}"] if k % 2 else [f"a{k}"] for k in range(COUNT)],
+        "n": pa.array(range(COUNT), type=pa.int8()),
+        "split": ["train"] * 4 + ["test"] * 2,
+    }
+    table = pa.table(columns).replace_schema_metadata({"who": "me"})
+    pq.write_table(table, folder / "table.parquet", row_group_size=4)
+    written, _ = run(audited, folder / "table.parquet", tmp_path / "out", ["a0", "b3"], split="train")
+    found = pq.read_table(written)
+    assert found.schema.equals(pq.read_schema(folder / "table.parquet"), check_metadata=True)
+    assert found.column("n").to_pylist() == [1, 2, 3, 4, 5]
+    assert found.column("captions").to_pylist() == [["a1", "b1"], ["a2"], ["a3"], ["a4"], ["a5", "b5"]]
+    whole, _ = run(audited, folder / "table.parquet", tmp_path / "whole", ["a0", "b3", "a5"])
+    assert pq.read_table(whole).column("captions").to_pylist() == [["a1", "b1"], ["a2"], ["a3"], ["a4"], ["b5"]]
+
+
+def test_a_column_of_parquet_that_is_damaged(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    texts = [f"other {k} " * 40 for k in range(COUNT)]
+    columns = {"image": [f"{k}.png" for k in range(COUNT)], "caption": list("abcdef"), "other": texts}
+    path = folder / "table.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=4, compression="gzip", use_dictionary=False)
+    start = pq.read_metadata(path).row_group(0).column(2).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + 20] = bytes(255 for _ in range(20))
+    path.write_bytes(data)
+    collection = open_collection(path, progress=False)
+    assert len(collection) == COUNT
+    with pytest.raises(InputError, match="rows 0 to 3 cannot be read in all columns"):
+        export(audited(collection, [0, 2, 3]), tmp_path / "out", ["own"])
+    (own,) = export(audited(collection, [0, 1, 2, 3]), tmp_path / "out", ["own"])
+    assert pq.read_table(own / "table.parquet").column("other").to_pylist() == texts[4:]
+
+
+def test_noise_that_was_injected_is_not_in_the_table(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    lines = [json.dumps({"image": f"{k}.png", "caption": f"words {k}"}) for k in range(COUNT)]
+    (folder / "table.jsonl").write_text("\n".join(lines))
+    collection = open_collection(folder, progress=False)
+    assert isinstance(collection, PairsCollection)
+    collection.pairs = inject_noise(collection.pairs, 1.0, seed=0)
+    with pytest.raises(InputError, match="noise was injected"):
+        export(audited(collection, [0], source=folder), tmp_path / "out", ["own"])
+    kept, _ = export(audited(collection, [0], source=folder), tmp_path / "out", ["jsonl"])
+    rows = [json.loads(line) for line in kept.read_text().splitlines()]
+    images = collection.pairs.image_index[1:]
+    assert [(row["image"], row["caption"]) for row in rows] == [
+        (f"{image}.png", f"words {k}") for k, image in enumerate(images, start=1)
+    ]

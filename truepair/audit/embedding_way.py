@@ -1,0 +1,133 @@
+"""Scoring by embeddings that are there already (CLIP's, say): nothing is trained, and nothing grows with the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from truepair.audit.bank import Bank
+from truepair.audit.chunks import READ_ROWS, Units, scored_columns, unit_vectors
+from truepair.audit.collection import EmbeddingCollection
+from truepair.audit.embeddings import score_collection
+from truepair.audit.evidence import Witness, evidence_of
+from truepair.audit.row_ranges import row_ranges, words_at
+from truepair.audit.samples import usable_rows
+from truepair.audit.scored import Scored
+from truepair.audit.witnessed import Witnessed
+from truepair.audit.yardstick import KINDS, draw_mismatches, unit
+from truepair.data.pairs import IntArray
+from truepair.seeding import generator
+
+MISMATCHES = {"random": 20_000, "near": 5_000}
+
+
+def by_embeddings(
+    collection: EmbeddingCollection,
+    folder: Path,
+    *,
+    bank: int,
+    seed: int,
+    engine: str,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> Witnessed:
+    """The witness of the embeddings themselves.
+
+    Raises:
+        InputError: nothing can be scored, or the folder belongs to another audit.
+    """
+    scored = score_collection(
+        collection,
+        folder,
+        bank_size=bank,
+        null_pairs=0,
+        seed=seed,
+        engine=engine,
+        workers=workers,
+        progress=progress,
+    )
+    space = EmbeddingSpace(collection, scored)
+    columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
+    return Witnessed(
+        rows=scored.rows,
+        given=Witness(columns, evidence_of(columns)),
+        yardstick=known_mismatches(collection, space.bank, seed),
+        judges=[space],
+        bank=len(space.bank),
+        problems=scored.problems(collection),
+    )
+
+
+def known_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> dict[str, Witness]:
+    """Pairs mismatched on purpose, made of some rows drawn over the whole collection."""
+    units = usable_rows(collection, max(MISMATCHES.values()), seed=seed, purpose="audit mismatches")
+    places = np.arange(len(units.rows), dtype=np.int64)
+    described = unit(torch.cat([units.images, units.texts], dim=1).numpy())
+    captions = captions_of(collection, units)
+    found = {}
+    for number, kind in enumerate(KINDS):
+        drawn = draw_mismatches(
+            kind,
+            places,
+            MISMATCHES[kind],
+            images=places,
+            captions=captions,
+            described=described,
+            rng=generator(seed, "audit mismatches", number),
+        )
+        columns = scored_columns(
+            units.images[drawn.image_of],
+            units.texts[drawn.caption_of],
+            bank,
+            units.rows[drawn.image_of],
+            units.rows[drawn.caption_of],
+        )
+        found[kind] = Witness(columns, evidence_of(columns))
+    return found
+
+
+def captions_of(collection: EmbeddingCollection, units: Units) -> list[str]:
+    """What tells captions apart: the words, or the vectors where there are none."""
+    words = words_at(collection.captions, units.rows)
+    return words if any(words) else [vector.tobytes().hex() for vector in units.texts.numpy()]
+
+
+class EmbeddingSpace:
+    """A `Judge` of all pairs of a scored collection, read from its files whenever it is asked."""
+
+    def __init__(self, collection: EmbeddingCollection, scored: Scored) -> None:
+        self.collection, self.rows = collection, scored.rows
+        self._scored = scored
+
+    @cached_property
+    def bank(self) -> Bank:
+        return self._scored.bank()
+
+    def may_judge(self, positions: IntArray) -> IntArray:
+        return positions
+
+    def vectors(self, positions: IntArray) -> tuple[Tensor, Tensor]:
+        rows = self.rows[positions]
+        parts = []
+        for piece, start, stop in row_ranges(rows):
+            images, texts = self.collection.read(start, stop)
+            at = rows[piece] - start
+            parts.append(unit_vectors(images[at], texts[at], rows[piece]))
+        if not parts:
+            return torch.empty(0, self.collection.width), torch.empty(0, self.collection.width)
+        return torch.cat([part.images for part in parts]), torch.cat([part.texts for part in parts])
+
+    def blocks(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+        for start in range(0, len(self.collection), READ_ROWS):
+            stop = min(start + READ_ROWS, len(self.collection))
+            units = unit_vectors(*self.collection.read(start, stop), np.arange(start, stop, dtype=np.int64))
+            if len(units.rows):
+                yield int(np.searchsorted(self.rows, units.rows[0])), units.images, units.texts
+
+    def bank_rows(self, positions: IntArray) -> IntArray:
+        return self.rows[positions]

@@ -1,0 +1,86 @@
+"""Which tar files a source means: one, those of a folder, or those of a pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from truepair.errors import InputError
+
+_MOST_SHARDS = 100_000
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall", "testall": "test"}
+
+
+def find_shards(source: str | Path) -> list[Path] | None:
+    """The tar files of a source, in order; None where it means none.
+
+    A .tar file; a folder with .tar files in it, by name; or a pattern that ends in .tar, with `*`, `?`, `[…]`, and
+    webdataset's braces: `train-{000000..000003}.tar`, `{train,dev}-0.tar`. Files that braces name need not be there.
+
+    Raises:
+        InputError: a pattern that finds nothing, or names more than 100,000 files.
+    """
+    path, text = Path(source), str(source)
+    if path.is_dir():
+        return sorted(found for found in path.glob("*.tar") if found.is_file()) or None
+    if not text.endswith(".tar"):
+        return None
+    if path.is_file():
+        return [path]
+    shards: list[Path] = []
+    names = list(islice(_expand(text), _MOST_SHARDS + 1))
+    if len(names) > _MOST_SHARDS:
+        raise InputError(f"{source} names more than {_MOST_SHARDS:,} files; correct the pattern")
+    for name in names:
+        if re.search(r"[*?\[]", name):
+            shards += _glob(Path(name))
+        else:
+            shards.append(Path(name))
+    if not any(shard.is_file() for shard in shards):
+        raise InputError(f"{source}: no such file; expected a .tar file, or a pattern that finds some. Check the path")
+    return list(dict.fromkeys(shards))
+
+
+def of_split(shards: list[Path], split: str) -> list[Path]:
+    """The shards whose names begin with the split: `train-000000.tar`, `train_3.tar`, `train.tar`.
+
+    Raises:
+        InputError: there are none.
+    """
+    for name in (split, _OTHER_NAME.get(split, split)):
+        found = [shard for shard in shards if re.match(rf"{re.escape(name)}($|[^A-Za-z])", shard.stem)]
+        if found:
+            return found
+    names = ", ".join(shard.name for shard in shards[:5])
+    raise InputError(f"no shard's name begins with the split {split!r}; they are {names}. Leave out the split for all")
+
+
+def _glob(path: Path) -> list[Path]:
+    """The files that match; only the last parts of a path may be patterns, as folders above them are no matter."""
+    parts = path.parts
+    first = next(number for number, part in enumerate(parts) if re.search(r"[*?\[]", part))
+    return sorted(found for found in Path(*parts[:first]).glob(str(Path(*parts[first:]))) if found.is_file())
+
+
+def _expand(text: str) -> Iterator[str]:
+    """The names that braces stand for; from left to right, numbers with their leading zeros."""
+    braces = next((found for found in _BRACES.finditer(text) if ".." in found[1] or "," in found[1]), None)
+    if braces is None:
+        yield text
+        return
+    for item in _items(braces[1]):
+        yield from _expand(text[: braces.start()] + item + text[braces.end() :])
+
+
+def _items(inside: str) -> Iterator[str]:
+    numbers = _RANGE.fullmatch(inside)
+    if numbers is None:
+        yield from inside.split(",")
+        return
+    first, last = numbers.groups()
+    for number in range(int(first), int(last) + 1):
+        yield f"{number:0{len(first)}d}"

@@ -1,0 +1,120 @@
+"""What an audit found, as values: everything that is written, shown and exported is made from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from truepair.audit.collection import Collection, Problem
+from truepair.data.pairs import Array, BoolArray, IntArray
+
+INDICATORS = {
+    "matching": "the caption and the image choose each other among a bank of others",
+    "rank": "how high each stands in the ranking of the other",
+    "structure": "the image stands to other images as the caption stands to their captions",
+    "neighbours": "similar images have captions that fit, and similar captions have images that fit",
+    "certainty": "how much evidence there is for any partner at all",
+    "memory": "what training came to believe of the pair",
+}
+"""Every indicator in [0, 1], larger = better matched. An audit has those that its way of scoring can tell."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is believed of every scored pair, and of all together.
+
+    Attributes:
+        p_match: (M,) float32, calibrated probability that the pair matches.
+        flagged: (M,) taken as mismatched.
+        noise_rate, noise_rate_low, noise_rate_high: share of mismatched pairs and its 95 % interval, in [0, 1].
+        two_groups: whether the scores show a group of mismatched pairs at all; without one nothing is flagged but
+            single pairs that are as bad as chance.
+        doubt: why no second group is believed in, in words; None where it is.
+        details: figures behind the verdict, for `summary.json` (JSON values only).
+    """
+
+    p_match: Array
+    flagged: BoolArray
+    noise_rate: float
+    noise_rate_low: float
+    noise_rate_high: float
+    two_groups: bool
+    doubt: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rematch:
+    """Better partners of suspicious pairs. All numbers are positions among the M scored pairs; −1 is none.
+
+    Attributes:
+        rows: (S,) the suspicious pairs that were looked at, most suspicious first.
+        caption_from: (S,) the pair whose caption fits this pair's image best.
+        caption_fit: (S,) how well, [0, 1]: matching probability of the proposal.
+        image_from, image_fit: the same for the image that fits this pair's caption best.
+        swap_with: (S,) a suspicious pair that this one exchanged its caption with: each one's caption fits the other
+            one's image best.
+    """
+
+    rows: IntArray
+    caption_from: IntArray
+    caption_fit: Array
+    image_from: IntArray
+    image_fit: Array
+    swap_with: IntArray
+
+
+@dataclass(frozen=True)
+class DuplicateGroup:
+    """Pairs that share something. `kind` is one of the keys of `DUPLICATES`; `rows` are positions among the scored."""
+
+    kind: str
+    rows: IntArray
+
+
+DUPLICATES = {
+    "same-image": "exactly the same image in several pairs of different images",
+    "near-image": "images that are all but the same",
+    "same-caption": "the same caption, but for case and spaces, on different images",
+    "near-caption": "captions that are all but the same",
+    "same-pair": "the same image with the same caption more than once",
+}
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A finished audit.
+
+    Attributes:
+        collection: what was audited.
+        way: "cross-fitting", "run" or "embeddings".
+        rows: (M,) int64, the rows of the collection that could be scored, ascending; everything below is by position
+            in it.
+        similarity: (M,) float32, similarity of the pair as the model or the embeddings give it.
+        indicators: name (of `INDICATORS`) → (M,) float32 in [0, 1].
+        reasons: (M,) in words what spoke against a pair; empty where it is not flagged.
+        mismatched: (M,) the truth where it is known, else None.
+        problems: those of the collection, and the rows that could not be scored.
+        scores: against the truth, where it is known: auroc, average_precision, f1, calibration_error, and
+            reliability: a list of {low, high, pairs, p_match, matched} per bin of p_match.
+        seconds: step → time, for the summary.
+        options: what the audit was asked for, complete enough to repeat it.
+    """
+
+    collection: Collection
+    way: str
+    rows: IntArray
+    similarity: Array
+    indicators: dict[str, Array]
+    verdict: Verdict
+    reasons: list[str]
+    rematch: Rematch
+    duplicates: list[DuplicateGroup]
+    problems: list[Problem]
+    mismatched: BoolArray | None = None
+    scores: dict[str, Any] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)

@@ -1,0 +1,272 @@
+"""From the evidence on every pair to one calibrated probability, by a yardstick of pairs known to be mismatched.
+
+Nobody knows which of the given pairs are wrong, but wrong pairs are easily made (`yardstick`). Scored in the very same
+way, they show how the evidence of a mismatched pair is distributed, f₀. The given pairs are distributed as f = (1 − π)
+f_matched + π f₀ with an unknown share π of mismatched ones, so that
+
+    P(mismatched | evidence) = π f₀(evidence)/f(evidence),
+
+and where matched pairs hardly ever are, at the low end, f/f₀ is π itself. No threshold is set by hand, and nothing
+assumed of the matched pairs but that a better score never speaks for a mismatch. (Learning from positive and unlabelled
+data; the choice of the low end follows best bin estimation, Garg et al., NeurIPS 2021.)
+
+Whether there are near mismatches as well, f₀ being a mixture of both kinds, is asked in `near_mismatches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from truepair.audit.near_mismatches import near_shares
+from truepair.audit.result import Verdict
+from truepair.data.pairs import Array
+from truepair.errors import InputError
+from truepair.seeding import generator
+
+LEAST_YARDSTICK = 20
+ROUNDS = 3
+FINEST = 1e-4  # probabilities closer to 0 or 1 than this are not told apart by any number of pairs at hand
+FIT_AT_MOST = 200_000
+
+NO_SIGN = 0.01
+"""Below this the estimate is what unusual but right pairs look like; it is not taken as a sign of noise."""
+
+
+def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> Verdict:
+    """What to believe of every given pair, and of all together.
+
+    Args:
+        evidence: (M, d) what speaks for each given pair, a column a kind of evidence, larger = better matched, on a
+            scale of log odds or the like; any float dtype.
+        yardstick: the same of pairs known to be mismatched, (P, d) each: `random`, and `near` where there are such.
+        seed: of the pairs that weights are learned from, where there are very many.
+
+    Returns:
+        p_match, flagged (p_match < 0.5), π with its 95 % interval, and whether there are two groups. Without two groups
+        the few pairs that are as bad as chance are still flagged, at most the share π of them.
+
+    Raises:
+        InputError: evidence or yardstick is empty, too short, not finite, or of different width.
+    """
+    given = _checked(evidence, "evidence")
+    rulers = {kind: _checked(rows, f"yardstick {kind}") for kind, rows in yardstick.items() if len(rows)}
+    check_rulers(given, rulers)
+    rng = generator(seed, "audit verdict")
+    random = Ruler.of({"random": rulers["random"]}, {"random": 1.0})
+    weights = combine(given, random, rng)
+    estimate = estimate_share(given @ weights, random.rows @ weights)
+    ruler, share, error = random, estimate.share, estimate.error
+    near = near_shares(given @ weights, {kind: rows @ weights for kind, rows in rulers.items()}, estimate.share)
+    if near is not None and near.believed:
+        ruler, share = Ruler.of(rulers, near.shares), near.total
+        error = max(error, near.error)
+        weights = combine(given, ruler, rng, share=share)
+    curve = Calibration.of(given @ weights, ruler.rows @ weights, ruler.weights, share)
+    p_match = curve(given @ weights)
+    low, high = max(share - 1.96 * error, 0.0), min(share + 1.96 * error, 1.0)
+    two_groups = share > NO_SIGN and low > NO_SIGN / 2
+    return Verdict(
+        p_match=p_match.astype(np.float32),
+        flagged=p_match < 0.5,
+        noise_rate=float(share),
+        noise_rate_low=float(low),
+        noise_rate_high=float(high),
+        two_groups=bool(two_groups),
+        doubt=None if two_groups else doubt_of(high),
+        details={
+            "known_mismatched": {kind: len(rows) for kind, rows in rulers.items()},
+            "weights": [round(float(weight), 6) for weight in weights],
+            "low_end": round(estimate.quantile, 4),
+            "random_only": round(estimate.share, 4),
+            "near": None if near is None else near.record(),
+            "posterior_mean": round(float(1 - p_match.mean()), 6),
+        },
+    )
+
+
+def doubt_of(high: float) -> str:
+    return (
+        f"at most {100 * high:.1f} % of the pairs score like mismatched ones, which right but unusual pairs do as well"
+    )
+
+
+def check_rulers(given: Array, rulers: Mapping[str, Array]) -> None:
+    """Refuse yardsticks that cannot be measured by.
+
+    Raises:
+        InputError: see `judge`.
+    """
+    if len(rulers.get("random", ())) < LEAST_YARDSTICK:
+        raise InputError(
+            f"{len(rulers.get('random', ()))} pairs known to be mismatched; at least {LEAST_YARDSTICK} are needed to "
+            "measure by. Audit more pairs"
+        )
+    for kind, rows in rulers.items():
+        if given.shape[1] != rows.shape[1]:
+            raise InputError(
+                f"evidence has {given.shape[1]} columns, the yardstick {kind} {rows.shape[1]}; expected the same"
+            )
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """Known mismatches of one or more kinds as one sample of f₀: rows (P, d), and weights (P,) that sum to 1."""
+
+    rows: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, rulers: Mapping[str, Array], shares: Mapping[str, float]) -> Ruler:
+        total = sum(shares[kind] for kind in rulers)
+        each = [np.full(len(rows), shares[kind] / total / len(rows)) for kind, rows in rulers.items()]
+        return cls(np.concatenate(list(rulers.values())), np.concatenate(each))
+
+
+# --- One score of all kinds of evidence ---------------------------------------------------------------------------
+
+
+def combine(given: Array, ruler: Ruler, rng: np.random.Generator, share: float | None = None) -> Array:
+    """Weights (d,) ≥ 0 of the evidence in one score, in units of its spread among the given pairs.
+
+    Starts with equal weights, then learns to tell the known mismatched pairs, and the given ones as far as they are
+    believed mismatched, from the given ones as far as they are believed matched (logistic regression on the pairs'
+    probabilities, a few rounds). A weight that would turn evidence round is 0.
+
+    Args:
+        share: π where it is known; None estimates it in every round.
+    """
+    spread = given.std(axis=0)
+    usable = spread > 0
+    spread = np.where(usable, spread, 1.0)
+    weights: Array = usable / spread
+    if usable.sum() < 2:
+        return weights if usable.any() else np.ones(given.shape[1])
+    if len(given) > FIT_AT_MOST:
+        given = given[np.sort(rng.choice(len(given), FIT_AT_MOST, replace=False))]
+    for _ in range(ROUNDS):
+        score, known = given @ weights, ruler.rows @ weights
+        now = estimate_share(score, known).share if share is None else share
+        if now <= NO_SIGN:
+            break  # there is nothing to learn a mismatch from but the yardstick itself
+        matched = Calibration.of(score, known, ruler.weights, now)(score)
+        learned = usable * np.maximum(_logistic(given / spread, ruler, spread, matched), 0.0)
+        if not learned.any():
+            break
+        weights = learned / spread
+    return weights
+
+
+def _logistic(given: Array, ruler: Ruler, spread: Array, matched: Array) -> Array:
+    from sklearn.linear_model import LogisticRegression
+
+    rows = np.concatenate([given, given, ruler.rows / spread])
+    labels = np.concatenate([np.ones(len(given)), np.zeros(len(given) + len(ruler.rows))])
+    # The known ones count as much as the believed ones together, so that neither drowns the other.
+    believed = max(float((1 - matched).sum()), 1.0)
+    weights = np.concatenate([matched, 1 - matched, ruler.weights * believed])
+    fitted = LogisticRegression(C=1.0, max_iter=200).fit(rows, labels, sample_weight=weights)
+    learned: Array = fitted.coef_[0]
+    return learned
+
+
+# --- How many are mismatched --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """π, its standard error, and the quantile of the yardstick below which given and known pairs were counted."""
+
+    share: float
+    error: float
+    quantile: float
+
+
+def estimate_share(score: Array, ruler: Array) -> Estimate:
+    """π: given pairs below a quantile q of the yardstick, as a share of all, over q.
+
+    Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
+    upper end of the ratio is least.
+    """
+    ruler = np.sort(ruler)
+    counts = np.unique(np.linspace(max(LEAST_YARDSTICK // 2, len(ruler) // 20), len(ruler) * 0.95, 60).astype(int))
+    quantile = counts / len(ruler)
+    below = np.searchsorted(np.sort(score), ruler[counts - 1], side="right") / len(score)
+    error = ratio_error(below, quantile, len(score), len(ruler))
+    best = int(np.argmin(below / quantile + 1.64 * error))
+    return Estimate(float(min(below[best] / quantile[best], 1.0)), float(error[best]), float(quantile[best]))
+
+
+def ratio_error(below: Array, quantile: Array, pairs: int, known: int) -> Array:
+    """Standard error of below/quantile, both shares counted in samples; as if one pair more were below."""
+    below = np.maximum(below, 1 / pairs)
+    error: Array = below / quantile * np.sqrt((1 - quantile) / (quantile * known) + (1 - below) / (below * pairs))
+    return error
+
+
+# --- How probable a mismatch is -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """p_match as an increasing function of the score: linear log odds between knots, and beyond them."""
+
+    knots: Array
+    log_odds: Array
+
+    @classmethod
+    def of(cls, score: Array, ruler: Array, known_weights: Array, share: float) -> Calibration:
+        """1 − π f₀/f, with f₀/f from an isotonic regression of "known" on the score, given and known weighing the same.
+
+        Args:
+            score, ruler: (M,) of the given pairs and (P,) of the known ones.
+            known_weights: (P,), of the sum 1.
+            share: π.
+        """
+        from sklearn.isotonic import IsotonicRegression
+
+        values = np.concatenate([score, ruler])
+        known = np.concatenate([np.zeros(len(score)), np.ones(len(ruler))])
+        weights = np.concatenate([np.full(len(score), 1 / len(score)), known_weights])
+        order = np.argsort(values, kind="stable")
+        fitted = IsotonicRegression(increasing=False).fit_transform(
+            values[order], known[order], sample_weight=weights[order]
+        )
+        edges = np.flatnonzero(np.diff(fitted)) + 1
+        starts, stops = np.concatenate([[0], edges]), np.concatenate([edges, [len(fitted)]])
+        knots = np.array([np.median(values[order[a:b]]) for a, b in zip(starts, stops, strict=True)])
+        level = fitted[starts]
+        # A block without a known pair, or with hardly any: the odds of one more or less are all that can be said.
+        least = 0.5 / len(ruler) / (0.5 / len(ruler) + weights.sum() / 2)
+        odds = np.clip(level, least, 1 - 1e-9) / (1 - np.clip(level, least, 1 - 1e-9))
+        p_match = np.clip(1 - share * odds, FINEST, 1 - FINEST)
+        return cls(*_strictly_increasing(knots, np.log(p_match) - np.log1p(-p_match)))
+
+    def __call__(self, score: Array) -> Array:
+        """p_match of every score, within [1e-6, 1 − 1e-6], larger for a larger score."""
+        inner = np.interp(score, self.knots, self.log_odds)
+        slope = 1 / max(float(np.std(self.knots)), 1e-12) if len(self.knots) > 1 else 0.0
+        beyond = np.minimum(score - self.knots[0], 0) + np.maximum(score - self.knots[-1], 0)
+        # Beyond the last knots only the order is known: a gentle slope keeps it.
+        inner = inner + 0.5 * np.tanh(beyond * slope)
+        p_match: Array = 1 / (1 + np.exp(-inner))
+        return np.clip(p_match, 1e-6, 1 - 1e-6)
+
+
+def _strictly_increasing(knots: Array, log_odds: Array) -> tuple[Array, Array]:
+    """The knots with distinct places; equal log odds at the clipped ends are spread by a little, in order."""
+    places, first = np.unique(knots, return_index=True)
+    levels = np.maximum.accumulate(log_odds[first])
+    return places, levels + 1e-3 * np.arange(len(levels))
+
+
+def _checked(rows: Array, name: str) -> Array:
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise InputError(f"{name} has shape {rows.shape}; expected (pairs, kinds), neither of them 0")
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise InputError(f"{name}[{row}] is not finite; leave such pairs out")
+    return rows

@@ -1,0 +1,155 @@
+"""Pairs mismatched on purpose: what a mismatched pair scores like, learned from pairs that are known to be one.
+
+Two kinds, because mismatches differ: `random`, an image with any other caption; `near`, an image with the caption of a
+pair that is like its own (of the same kind of thing, as far as words and features tell), which is far harder to see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.seeding import generator
+
+KINDS = ("random", "near")
+NEAREST = 0.02
+"""How near: a caption of the two per cent of pairs that are most alike. On `fashion_precomp` these score like captions
+of the same article type (each tenth of their scores holds 0.85 to 1.24 tenths of those)."""
+
+FEWEST_NEAREST = 5
+TRIES = 50
+MOST_CANDIDATES = 20_000
+WORDS_KEPT = 20_000
+WIDTH = 64
+
+
+@dataclass(frozen=True)
+class Mismatches:
+    """n pairs that are mismatched on purpose: the image of one given pair, the caption of another.
+
+    Attributes:
+        kind: of `KINDS`.
+        image_of, caption_of: (n,) int64, numbers of given pairs.
+    """
+
+    kind: str
+    image_of: IntArray
+    caption_of: IntArray
+
+    def __len__(self) -> int:
+        return len(self.image_of)
+
+
+def draw_mismatches(
+    kind: str,
+    rows: IntArray,
+    count: int,
+    *,
+    images: IntArray,
+    captions: list[str],
+    described: Array | None,
+    rng: np.random.Generator,
+) -> Mismatches:
+    """Mismatch up to `count` of the given pairs `rows` among themselves.
+
+    A caption is never one that the image has, nor the same words but for case and spaces. Pairs for which none is found
+    in a few tries are left out.
+
+    Args:
+        images: (len(rows),) number of the image of each row.
+        captions: (len(rows),) words of each row.
+        described: (len(rows), D) unit rows that tell how alike pairs are; only needed for `near`.
+    """
+    words = [" ".join(caption.split()).casefold() for caption in captions]
+    said: dict[int, set[str]] = {}
+    for image, caption in zip(images.tolist(), words, strict=True):
+        said.setdefault(image, set()).add(caption)
+    chosen = rng.permutation(len(rows))[:count]
+    near = None
+    if kind == "near":
+        assert described is not None
+        near = most_alike(described, chosen, rng)
+    other = np.full(len(chosen), -1, dtype=np.int64)
+    for _ in range(TRIES):
+        missing = np.flatnonzero(other < 0)
+        if not len(missing):
+            break
+        if near is None:
+            drawn = rng.integers(0, len(rows), len(missing))
+        else:
+            drawn = near[missing, rng.integers(0, near.shape[1], len(missing))]
+        for place, candidate in zip(missing.tolist(), drawn.tolist(), strict=True):
+            if words[candidate] not in said[int(images[chosen[place]])]:
+                other[place] = candidate
+    found = other >= 0
+    return Mismatches(kind, rows[chosen[found]], rows[other[found]])
+
+
+def most_alike(described: Array, chosen: IntArray, rng: np.random.Generator) -> IntArray:
+    """(len(chosen), k) places of the pairs most like each chosen one, in no order, itself not among them."""
+    pool = np.arange(len(described))
+    if len(pool) > MOST_CANDIDATES:
+        pool = np.sort(rng.choice(pool, MOST_CANDIDATES, replace=False))
+    count = min(max(FEWEST_NEAREST, round(NEAREST * len(pool))), len(pool) - 1)
+    found = np.empty((len(chosen), count), dtype=np.int64)
+    for start in range(0, len(chosen), 1024):
+        some = chosen[start : start + 1024]
+        alike = described[some] @ described[pool].T
+        alike[some[:, None] == pool[None, :]] = -np.inf
+        found[start : start + 1024] = pool[np.argpartition(-alike, count - 1, axis=1)[:, :count]]
+    return found
+
+
+def described_pairs(pairs: Pairs, *, seed: int) -> Array:
+    """(N, D) float32 unit rows: what a pair is like, by its words and its features, half and half.
+
+    Words: the 64 main directions of tf-idf (latent semantic analysis); features: those of the mean region, or of the
+    vector. No network: it must be known before one is trained.
+    """
+    images = np.asarray(pairs.images.features, dtype=np.float32) if pairs.images.features.ndim == 2 else flat(pairs)
+    sides = [main_directions(images, seed)[pairs.image_index]]
+    if pairs.texts.features is None:
+        sides.append(word_directions(pairs.texts.captions, seed)[pairs.text_index])
+    else:
+        sides.append(main_directions(np.asarray(pairs.texts.features, dtype=np.float32), seed)[pairs.text_index])
+    return np.concatenate(sides, axis=1) / np.float32(np.sqrt(2))
+
+
+def flat(pairs: Pairs) -> Array:
+    """Region features as one row an image, thinned out where there are very many numbers."""
+    features = pairs.images.features
+    width = features.shape[1] * features.shape[2]
+    rows: Array = np.asarray(features.reshape(len(features), width)[:, :: max(1, width // 1024)], dtype=np.float32)
+    return rows
+
+
+def main_directions(rows: Array, seed: int) -> Array:
+    """(n, ≤ 64) unit rows: the main directions of some rows."""
+    from sklearn.decomposition import PCA
+
+    count = min(WIDTH, *rows.shape)
+    state = int(generator(seed, "audit main directions").integers(2**31))
+    return unit(PCA(count, svd_solver="randomized", random_state=state).fit_transform(rows))
+
+
+def word_directions(captions: tuple[str, ...], seed: int) -> Array:
+    """(n, ≤ 64) unit rows by the words of captions; zeros for those without words others have."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        counted = TfidfVectorizer(sublinear_tf=True, min_df=2, max_features=WORDS_KEPT).fit_transform(captions)
+    except ValueError:  # no word occurs twice
+        return np.zeros((len(captions), 1), dtype=np.float32)
+    if counted.shape[1] <= WIDTH:
+        return unit(counted.toarray())
+    state = int(generator(seed, "audit word directions").integers(2**31))
+    return unit(TruncatedSVD(WIDTH, random_state=state).fit_transform(counted))
+
+
+def unit(rows: Array) -> Array:
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Array = (rows / np.where(length > 0, length, 1.0)).astype(np.float32)
+    return scaled
