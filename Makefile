@@ -44,6 +44,9 @@ results: setup
 	$(LABELS)
 	$(LABELS) --seeds 0 --methods uot-rcl-given-labels uot-rcl-no-relation uot-rcl-random-set uot-rcl-uniform uot-rcl-letter
 	$(BIN)/python -m truepair.experiments.label_report
+	$(BIN)/python -m truepair.experiments.audit_grid --root $(DATA)/..
+	$(BIN)/python -m truepair.experiments.audit_retrain $(DATA)
+	$(BIN)/python -m truepair.experiments.audit_report
 
 format: setup
 	$(BIN)/ruff format .

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from truepair.errors import InputError, TruepairError
-from truepair.files import map_npy, write_bytes_atomically, write_json_atomically, write_text_atomically
+from truepair.files import (
+    atomic_file,
+    map_npy,
+    write_bytes_atomically,
+    write_json_atomically,
+    write_text_atomically,
+    writing,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -125,3 +132,28 @@ def test_map_npy_turns_any_damaged_header_into_one_error(tmp_path: Path, header:
         map_npy(tmp_path / "a.npy")
     with pytest.raises(OSError, match="No such file"):
         map_npy(tmp_path / "none.npy")
+
+
+def test_a_file_another_library_writes_takes_its_name_last(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with atomic_file(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    def stop_half_way() -> None:
+        with atomic_file(path) as temporary:
+            temporary.write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        stop_half_way()
+    with pytest.raises(TruepairError, match="file could not be written"), atomic_file(path) as temporary:
+        pass  # nothing was written
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["file"]
+
+
+def test_what_the_system_refuses_is_told_with_the_file_and_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(TruepairError, match=r"x could not be written: No space.*free space"), writing(tmp_path / "x"):
+        raise OSError(errno.ENOSPC, "No space left on device")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from truepair.audit.audit import audit
+    from truepair.audit.conduct import audit
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from truepair.training.setup import Setup
 
 _HOME = {
-    "audit": "truepair.audit.audit",
+    "audit": "truepair.audit.conduct",
     "describe": "truepair.data.describe",
     "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",

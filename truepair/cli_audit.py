@@ -82,74 +82,62 @@ def add_audit(commands: Any) -> None:
 
 def run_audit(options: argparse.Namespace) -> None:
     """Open, audit, write, print the summary."""
-    from truepair.audit.audit import audit
+    from truepair.audit.audit_folder import AuditFolder
+    from truepair.audit.conduct import audit
+    from truepair.audit.early_checks import check_request
     from truepair.audit.inputs import open_collection
     from truepair.audit.report import summary_text
 
     if options.noise and options.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
+    noisy = bool(options.noise) or options.noise_index is not None
+    shared = AuditOptions(**given_options(options, AuditOptions))
+    crossfit = CrossFitting(**given_options(options, CrossFitting))
+    check_request(
+        options.data,
+        options.out,
+        run=options.run,
+        options=shared,
+        crossfit=crossfit,
+        export=options.export,
+        embeddings=options.embeddings,
+        noise=noisy,
+        table=options.table,
+    )
     use_threads(options.threads)
     quiet = False if options.quiet else None
-    collection = open_collection(
-        options.data,
-        table=options.table,
-        split=options.split,
-        caption=options.caption,
-        image=options.image,
-        label=options.label,
-        progress=quiet,
-    )
-    collection = prepared(collection, options)
-    asked = {
-        "source": options.data,
-        "split": options.split,
-        "run": None if options.run is None else str(options.run),
-        "noise": options.noise,
-        "noise_kind": options.noise_kind if options.noise else None,
-        "noise_seed": options.noise_seed if options.noise else None,
-        "noise_index": None if options.noise_index is None else str(options.noise_index),
-    }
+    reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
+    trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
+        collection = mismatched(open_collection(options.data, **reading, progress=quiet), options)
         result = audit(
             collection,
             options.out,
             run=options.run,
-            options=AuditOptions(**given_options(options, AuditOptions)),
-            crossfit=CrossFitting(**given_options(options, CrossFitting)),
+            options=shared,
+            crossfit=crossfit,
             export=options.export,
             progress=quiet,
             say=(lambda text: None) if options.quiet else say,
-            asked=asked,
+            asked={"source": options.data, "run": options.run, **reading, **(trial if noisy else {})},
         )
     except KeyboardInterrupt:
-        if options.out.exists():
+        if AuditFolder(options.out).begun:
             print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)
         raise
     print(summary_text(result))
     print(f"\n{options.out / 'report.html'}\n{options.out / 'pairs.parquet'}\n{options.out / 'summary.json'}")
+    if options.export:
+        print(AuditFolder(options.out).export)
 
 
-def prepared(collection: Any, options: argparse.Namespace) -> Any:
-    """The collection with the noise of a trial in it.
-
-    Raises:
-        InputError: embeddings were asked for and there are none; or noise in embeddings.
-    """
-    from truepair.audit.collection import EmbeddingCollection
+def mismatched(collection: Any, options: argparse.Namespace) -> Any:
+    """The collection with the noise of a trial in it."""
     from truepair.data.noise import apply_noise_index, inject_noise
 
-    if options.embeddings and not isinstance(collection, EmbeddingCollection):
-        raise InputError(
-            f"{options.data} holds no embeddings; give a folder with img_emb/ and text_emb/, or "
-            '"images.npy,texts.npy", or leave out --embeddings to have models trained'
-        )
-    if not options.noise and options.noise_index is None:
-        return collection
-    if isinstance(collection, EmbeddingCollection):
-        raise InputError("a trial with noise needs pairs, not embeddings; leave out --noise")
     if options.noise_index is not None:
         collection.pairs = apply_noise_index(collection.pairs, options.noise_index)
-    else:
+    elif options.noise:
         collection.pairs = inject_noise(
             collection.pairs, options.noise, kind=options.noise_kind, seed=options.noise_seed
         )
@@ -158,12 +146,12 @@ def prepared(collection: Any, options: argparse.Namespace) -> Any:
 
 def use_threads(count: int | None) -> None:
     """CPU threads of torch; None leaves them as they are."""
-    import torch
-
     if count is None:
         return
     if count < 1:
         raise InputError(f"--threads is {count}; expected at least 1")
+    import torch
+
     torch.set_num_threads(count)
 
 

@@ -9,6 +9,8 @@ import errno
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +43,12 @@ def write_bytes_atomically(path: Path | str, data: bytes, *, overwrite: bool = T
             no temporary file stays behind.
     """
     path = Path(path)
-    try:
+    with writing(path):
         if not overwrite and path.exists():
             _require_equal(path, data)
             return
-        _write_and_rename(path, data)
-    except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "check the disk and the path")
-        raise TruepairError(f"{path} could not be written: {error.strerror or error}; {remedy}") from error
+        with _renamed(path) as temporary, temporary.open("xb") as file:
+            file.write(data)
 
 
 def write_text_atomically(path: Path | str, text: str, *, overwrite: bool = True) -> None:
@@ -65,6 +65,35 @@ def write_json_atomically(path: Path | str, value: Any, *, overwrite: bool = Tru
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)
+
+
+@contextmanager
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """Yields a temporary path in the same folder; what is written there takes the name of `path` when the block ends.
+
+    For files that another library writes, or that are too large for the memory. An error within the block goes through
+    as it is (`writing` is there for those of the disk); the old file is untouched then, and no temporary file stays.
+
+    Raises:
+        TruepairError: the system refused to finish the file.
+    """
+    path = Path(path)
+    with _renamed(path) as temporary:
+        yield temporary
+
+
+@contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Turns what the system refuses within the block into an error that says which file could not be written, and why.
+
+    Raises:
+        TruepairError: it refused.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "check the disk and the path")
+        raise TruepairError(f"{path} could not be written: {error.strerror or error}; {remedy}") from error
 
 
 def map_npy(path: Path | str) -> npt.NDArray[Any]:
@@ -93,15 +122,16 @@ def _require_equal(path: Path, data: bytes) -> None:
     )
 
 
-def _write_and_rename(path: Path, data: bytes) -> None:
+@contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
     # A random name, not tempfile.mkstemp: that one gives the final file permissions 0600 whatever the umask says.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        yield temporary
+        with writing(path):
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -203,6 +203,18 @@ def test_broken_missing_and_tiny_pictures(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(load_picture_table(make(folder), "dev")) == 2
 
 
+def test_an_open_file_is_read_like_a_path_and_postscript_is_refused(tmp_path: Path) -> None:
+    from io import BytesIO
+
+    picture = tmp_path / "p.png"
+    Image.fromarray(noise(1)).save(picture)
+    assert np.array_equal(read_picture(BytesIO(picture.read_bytes())), noise(1))
+    picture.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n%%EndComments\nshowpage\n")
+    with pytest.raises(InputError, match=r"p\.png cannot be read .*it is PostScript") as caught:
+        read_picture(picture)
+    assert isinstance(caught.value.__cause__, picture_features.PostScript)
+
+
 # ---- the cache ----
 
 

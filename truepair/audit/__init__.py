@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from truepair.audit.audit import audit
+    from truepair.audit.conduct import audit
     from truepair.audit.inputs import open_collection
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.result import AuditResult, Rematch, Verdict
 
 _HOME = {
-    "audit": "truepair.audit.audit",
+    "audit": "truepair.audit.conduct",
     "open_collection": "truepair.audit.inputs",
     "AuditOptions": "truepair.audit.options",
     "CrossFitting": "truepair.audit.options",
@@ -21,6 +23,18 @@ _HOME = {
     "Verdict": "truepair.audit.result",
 }
 __all__ = ["AuditOptions", "AuditResult", "CrossFitting", "Rematch", "Verdict", "audit", "open_collection"]
+
+
+class _Room(ModuleType):
+    """Python binds `truepair.audit` to this room as soon as a part of it is imported; called, it is the function."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> AuditResult:
+        from truepair.audit.conduct import audit
+
+        return audit(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Room
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,8 @@ def scores_against(verdict: Verdict, mismatched: BoolArray) -> dict[str, Any]:
 
 def reliability(p_match: Array, mismatched: BoolArray) -> list[dict[str, Any]]:
     """Ten equal bins of p_match: low, high, pairs, and the means of p_match and of the truth (None where empty)."""
-    place = np.minimum((np.asarray(p_match, dtype=np.float64) * BINS).astype(int), BINS - 1)
+    p_match = np.asarray(p_match, dtype=np.float64)
+    place = np.minimum((p_match * BINS).astype(int), BINS - 1)
     table = []
     for k in range(BINS):
         inside = place == k

@@ -7,7 +7,7 @@ others, so that scores mean the same everywhere and the cost grows with the numb
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -25,6 +25,9 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_TOLERANCE = 0.01
 _UNIT_TOLERANCE = 1e-3
 _BLOCK_ROWS = 1024
+
+Block = tuple[Tensor, tuple[Tensor, Tensor]]
+"""Similarities of some images to all texts, and the places of the given pairs in them."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,15 @@ class Bank:
             )
         images, texts = images[order].float().contiguous(), texts[order].float().contiguous()
         tau = fitted_temperature(images, texts) if temperature is None else float(temperature)
-        return Bank(images, texts, rows, _trust(images, texts), tau, _background(images, texts, tau), neighbours)
+        return Bank(
+            images,
+            texts,
+            rows,
+            _trust(images, texts),
+            tau,
+            background_of(_blocks(images, texts), len(images), tau),
+            neighbours,
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -106,10 +117,17 @@ def fitted_temperature(images: Tensor, texts: Tensor) -> float:
     Args:
         images, texts: (m, D) unit rows.
     """
-    if len(images) == 1:
-        return USUAL_TEMPERATURE
     spaced = torch.arange(min(len(images), FITTED_PAIRS)) * len(images) // min(len(images), FITTED_PAIRS)
-    similarity = images[spaced] @ texts[spaced].T
+    return temperature_for(images[spaced] @ texts[spaced].T)
+
+
+def temperature_for(similarity: Tensor) -> float:
+    """The same, from the similarities (m, m) of the given pairs' images and texts, of any scale.
+
+    Of one pair nothing can be learned, and 0.07 is returned.
+    """
+    if len(similarity) == 1:
+        return USUAL_TEMPERATURE
     low, high = math.log(SHARPEST), math.log(SOFTEST)
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = _better_half_loss(similarity, left), _better_half_loss(similarity, right)
@@ -159,11 +177,10 @@ def _better_half_loss(similarity: Tensor, log_temperature: float) -> float:
     return float(loss.sort().values[: (len(loss) + 1) // 2].mean())
 
 
-def _background(images: Tensor, texts: Tensor, temperature: float) -> float:
-    """log mean exp(s_jk/τ) over j ≠ k; of a single pair its only cell."""
-    m = len(images)
+def background_of(blocks: Iterable[Block], m: int, temperature: float) -> float:
+    """log mean exp(s_jk/τ) over j ≠ k of m pairs; of a single pair its only cell. Overwrites the blocks."""
     sums = []
-    for similarity, own in _blocks(images, texts):
+    for similarity, own in blocks:
         scaled = similarity / temperature
         if m > 1:
             scaled[own] = -torch.inf
@@ -183,7 +200,7 @@ def _trust(images: Tensor, texts: Tensor) -> Tensor:
     return mutual_rank(ranks[0], ranks[1], torch.full_like(ranks[0], len(images) - 1))
 
 
-def _blocks(side: Tensor, other: Tensor) -> Iterator[tuple[Tensor, tuple[Tensor, Tensor]]]:
+def _blocks(side: Tensor, other: Tensor) -> Iterator[Block]:
     """(similarities of some rows to all of the other side, the places of the given pairs in them)."""
     for first in range(0, len(side), _BLOCK_ROWS):
         some = side[first : first + _BLOCK_ROWS]

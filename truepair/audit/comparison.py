@@ -68,23 +68,23 @@ def blocks(images: Tensor, texts: Tensor, bank: Bank, image_rows: Tensor, text_r
     for first in range(0, len(images), height):
         part = slice(first, first + height)
         x, y = images[part].float(), texts[part].float()
-        own = own_entries(bank, image_rows[part], text_rows[part])
+        own = own_entries(bank.rows, image_rows[part], text_rows[part])
         yield Block(x, y, (x * y).sum(dim=1).clamp(-1, 1), own)
 
 
-def own_entries(bank: Bank, image_rows: Tensor, text_rows: Tensor) -> OwnEntries:
-    """Entries whose row is that of the candidate's image or of its text."""
+def own_entries(bank_rows: Tensor, image_rows: Tensor, text_rows: Tensor) -> OwnEntries:
+    """Entries of a bank of these rows, ascending, whose row is that of the candidate's image or of its text."""
     at = torch.arange(len(image_rows), device=image_rows.device)
     rows, columns = [], []
     for wanted, counts in ((image_rows, None), (text_rows, text_rows != image_rows)):
-        place = torch.searchsorted(bank.rows, wanted).clamp(max=len(bank) - 1)
-        found = bank.rows[place] == wanted
+        place = torch.searchsorted(bank_rows, wanted).clamp(max=len(bank_rows) - 1)
+        found = bank_rows[place] == wanted
         if counts is not None:
             found &= counts
         rows.append(at[found])
         columns.append(place[found])
     row, column = torch.cat(rows), torch.cat(columns)
-    return OwnEntries(row, column, (len(bank) - row.bincount(minlength=len(at))).float())
+    return OwnEntries(row, column, (len(bank_rows) - row.bincount(minlength=len(at))).float())
 
 
 def products(vectors: Tensor, entries: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ that turns both witnesses into probabilities (`verdict`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,18 +18,19 @@ from safetensors.numpy import save as safetensors_bytes
 
 from truepair.audit.evidence import Witness, evidence_of, logit
 from truepair.audit.folds import Folds, make_folds
+from truepair.audit.indicators import COLUMNS
 from truepair.audit.model_space import ModelSpace
 from truepair.audit.options import CrossFitting
+from truepair.audit.steps import Say
 from truepair.audit.witnessed import Witnessed
 from truepair.audit.yardstick import KINDS
 from truepair.data.pairs import Array, Pairs
 from truepair.errors import RunFolderError
 from truepair.files import write_bytes_atomically, write_json_atomically
 from truepair.models.config import GlobalConfig, MLPConfig, ModelConfig
-from truepair.training.fit import Run, fit
+from truepair.training.fit import Run, fit, open_run
+from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup, fingerprint
-
-Say = Callable[[str], None]
 
 
 def cross_fit(
@@ -102,13 +102,19 @@ def check_folder(folder: Path, pairs: Pairs, options: CrossFitting) -> None:
 
 def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, progress: bool | None) -> Run:
     """The model that knows nothing of a fold. Goes on with a run that was cut off."""
+    kept = RunFolder(path)
+    if kept.finished:
+        return open_run(path)
+    begun = kept.config.exists()
+    if path.is_dir() and not begun:
+        kept.clear_leftovers()  # of a kill before the first file was whole
     trained_on = folds.trained_on(fold)
     return fit(
         folds.pairs.take(trained_on),
         method=options.method,
         setup=Setup(model=model_for(folds.pairs, options)),
         out=path,
-        resume=(path / "config.json").exists(),
+        resume=begun,
         progress=progress,
         epochs=options.epochs_for(len(trained_on)),
         batch_size=min(options.batch_size, len(trained_on)),
@@ -133,9 +139,9 @@ def remembered(run: Run) -> Array:
 
 def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[str, Array]:
     """Similarity, log odds and indicators of the held-out pairs, by the model of the fold; kept in a file."""
-    if path.exists():
-        return load_file(path)
-    held_out = folds.held_out(fold)
-    columns = space.scores(folds.image_of[held_out], folds.caption_of[held_out])
-    write_bytes_atomically(path, safetensors_bytes(columns))
-    return columns
+    if not path.exists():
+        held_out = folds.held_out(fold)
+        columns = space.scores(folds.image_of[held_out], folds.caption_of[held_out])
+        write_bytes_atomically(path, safetensors_bytes(columns))
+    found = load_file(path)
+    return {name: found[name] for name in COLUMNS}

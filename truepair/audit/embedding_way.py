@@ -19,7 +19,7 @@ from truepair.audit.row_ranges import row_ranges, words_at
 from truepair.audit.samples import usable_rows
 from truepair.audit.scored import Scored
 from truepair.audit.witnessed import Witnessed
-from truepair.audit.yardstick import KINDS, draw_mismatches, unit
+from truepair.audit.yardstick import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
 from truepair.data.pairs import IntArray
 from truepair.seeding import generator
 
@@ -79,6 +79,7 @@ def known_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> 
             captions=captions,
             described=described,
             rng=generator(seed, "audit mismatches", number),
+            nearest=NEAREST_IN_SPACE,
         )
         columns = scored_columns(
             units.images[drawn.image_of],

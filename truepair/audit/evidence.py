@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truepair.data.pairs import Array, IntArray
+from truepair.data.pairs import Array, BoolArray, IntArray
+from truepair.errors import InputError
 
 SUREST = 1e-4
+LARGEST = 1e70  # far beyond any evidence, and its square still is a float64
+SAME = 1e-9
+"""A column whose spread is no more than this share of its largest value is constant but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Witness:
 
 
 def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array:
-    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement, and the memory's.
+    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is
+    known, and the memory's.
 
     The other indicators say the same again, or little (`certainty`), and are there for people. `log_odds` is taken out
     of the columns: it is no indicator.
@@ -43,7 +48,9 @@ def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array
         columns: what a bank says (`indicators.Scores.columns`).
         memory: (n,) log odds of what training came to believe, where there was one.
     """
-    sides = [columns.pop("log_odds").astype(np.float64), logit(columns["neighbours"].astype(np.float64))]
+    sides = [columns.pop("log_odds").astype(np.float64)]
+    if "neighbours" in columns:
+        sides.append(logit(columns["neighbours"].astype(np.float64)))
     return np.stack(sides if memory is None else [*sides, memory], axis=1)
 
 
@@ -52,3 +59,27 @@ def logit(probability: Array) -> Array:
     kept = np.clip(probability, SUREST, 1 - SUREST)
     odds: Array = np.log(kept) - np.log1p(-kept)
     return odds
+
+
+def checked_evidence(rows: Array, name: str) -> Array:
+    """The evidence as (n, d) float64.
+
+    Raises:
+        InputError: it is of another shape, empty, or a value is not finite or larger than 1e70.
+    """
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise InputError(f"{name} has shape {rows.shape}; expected (pairs, kinds), neither of them 0")
+    odd = np.flatnonzero(~(np.abs(rows) <= LARGEST).all(axis=1))  # true for NaN
+    if len(odd):
+        raise InputError(
+            f"{name}[{odd[0]}] is {rows[odd[0]].tolist()}; expected finite numbers of at most {LARGEST} in size. Leave "
+            "such pairs out"
+        )
+    return rows
+
+
+def varying(rows: Array) -> BoolArray:
+    """(d,) whether a column of evidence says anything: it is not the same for all pairs, but for rounding."""
+    varies: BoolArray = rows.std(axis=0) > SAME * np.abs(rows).max(axis=0)
+    return varies

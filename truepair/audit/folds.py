@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from truepair.audit.verdict import LEAST_YARDSTICK
 from truepair.audit.yardstick import KINDS, Mismatches, described_pairs, draw_mismatches
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
@@ -13,6 +14,7 @@ from truepair.seeding import generator
 
 LEAST_PAIRS = 60
 LEAST_MISMATCHES, LARGEST_SHARE = 300, 0.1
+SOME_TO_SPARE = 1.2
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,13 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
     Args:
         pairs: the given pairs; what is known of their truth is dropped.
         folds: K ≥ 2.
-        yardstick: how many mismatched pairs of each kind are added, as a share of the given ones; of few pairs up to
-            10 %, so that there are 300.
+        yardstick: how many mismatched pairs of each kind are added, as a share of the given ones; of few pairs more
+            (`share_added`).
         seed: of all draws.
 
     Raises:
-        InputError: fewer than 60 pairs, too few images for the folds, or captions so alike that no mismatch can be
-            made.
+        InputError: fewer than 60 pairs, too few images for the folds, or so few pairs or captions so alike that there
+            are not the 20 random mismatches that a verdict needs.
     """
     if folds < 2:
         raise InputError(f"{folds} folds; expected at least 2: a pair is scored by a model that did not train on it")
@@ -77,23 +79,26 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
     dealt[images] = generator(seed, "audit folds").permutation(len(images)) % folds
     fold = dealt[pairs.image_index]
     described = described_pairs(pairs, seed=seed)
-    share = max(yardstick, min(LEAST_MISMATCHES / len(pairs), LARGEST_SHARE))
     drawn = [
-        mismatches_within(pairs, np.flatnonzero(fold == k), kind, share, described, seed=seed, fold=k)
+        mismatches_within(
+            pairs,
+            np.flatnonzero(fold == k),
+            kind,
+            share_added(kind, len(pairs), yardstick),
+            described,
+            seed=seed,
+            fold=k,
+        )
         for kind in KINDS
         for k in range(folds)
     ]
+    check_enough(pairs, drawn)
     own = np.arange(len(pairs), dtype=np.int64)
     image_of = np.concatenate([own, *(mismatches.image_of for mismatches in drawn)])
     caption_of = np.concatenate([own, *(mismatches.caption_of for mismatches in drawn)])
     kind = np.repeat(
         [0, *(1 + KINDS.index(mismatches.kind) for mismatches in drawn)], [len(own), *(len(some) for some in drawn)]
     )
-    if len(image_of) == len(own):
-        raise InputError(
-            f"{pairs.name}: the captions all say the same, so that no pair can be told from a mismatched one; expected "
-            "captions that differ"
-        )
     mixed = replace(
         pairs.without_truth(),
         image_index=pairs.image_index[image_of],
@@ -102,6 +107,35 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
         class_names=(),
     )
     return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind)
+
+
+def share_added(kind: str, pairs: int, yardstick: float) -> float:
+    """How many mismatched pairs of a kind are added, as a share of the given ones.
+
+    Of few pairs up to 10 %, so that there are 300 of each kind; of very few as many random ones as a verdict needs.
+    """
+    share = max(yardstick, min(LEAST_MISMATCHES / pairs, LARGEST_SHARE))
+    return max(share, SOME_TO_SPARE * LEAST_YARDSTICK / pairs) if kind == "random" else share
+
+
+def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
+    """Refuse, before anything is trained, what could not be judged afterwards.
+
+    Raises:
+        InputError: there are not enough random mismatches.
+    """
+    found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
+    if found >= LEAST_YARDSTICK:
+        return
+    if not any(len(mismatches) for mismatches in drawn):
+        raise InputError(
+            f"{pairs.name}: the captions all say the same, so that no pair can be told from a mismatched one; expected "
+            "captions that differ"
+        )
+    raise InputError(
+        f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_YARDSTICK} "
+        "are needed to judge by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
+    )
 
 
 def mismatches_within(

@@ -29,6 +29,7 @@ Where no other entry is left, nothing is known: all indicators are 0.5 and the l
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +42,8 @@ from truepair.audit.mutual_rank import TIE, mutual_rank, rank_among
 NEIGHBOUR_TEMPERATURE = 0.1
 BANK_INDICATORS = ("matching", "rank", "structure", "neighbours", "certainty")
 """Those of `result.INDICATORS` that a bank can tell, in the order of that table."""
+COLUMNS = ("similarity", "log_odds", *BANK_INDICATORS)
+"""All that a bank says of a pair, in the order of the tables; files of tensors know no order."""
 
 
 @dataclass(frozen=True)
@@ -79,37 +82,57 @@ def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text
             there is not one row for each.
     """
     parts = [_score(block, bank) for block in blocks(images, texts, bank, image_rows, text_rows)]
-    names = ("similarity", "log_odds", *BANK_INDICATORS)
     whole = {
-        name: torch.cat([part[name] for part in parts]) if parts else images.new_empty(0).float() for name in names
+        name: torch.cat([part[name] for part in parts]) if parts else images.new_empty(0).float() for name in COLUMNS
     }
     return Scores(whole["similarity"], whole["log_odds"], {name: whole[name] for name in BANK_INDICATORS})
 
 
 def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
-    own, others = block.own, block.own.others
-    scaled = block.similarity / bank.temperature
-    ranks, log_evidence, log_odds = [], [], []
-    for vectors, entries in ((block.images, bank.texts), (block.texts, bank.images)):
-        similarity = own.fill(products(vectors, entries), -torch.inf)
-        ranks.append(rank_among(block.similarity, similarity))
-        log_others = _log_sum_exp(similarity, bank.temperature)
-        log_odds.append(scaled - log_others)
-        log_evidence.append(torch.logaddexp(scaled, log_others))
+    own, sides = block.own, ((block.images, bank.texts), (block.texts, bank.images))
+    ways = (own.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
+    known = two_way(block.similarity, ways, own.others, temperature=bank.temperature, background=bank.background)
     to_images = products(block.images, bank.images)
     to_texts = products(block.texts, bank.texts)
-    known = {
+    known["neighbours"] = _neighbours(to_images, to_texts, own, bank)
+    known["structure"] = _structure(to_images, to_texts, own, bank.trust)  # overwrites the similarities
+    return {"similarity": block.similarity, **settled(known, own.others)}
+
+
+def two_way(
+    similarity: Tensor, ways: Iterable[Tensor], others: Tensor, *, temperature: float, background: float
+) -> dict[str, Tensor]:
+    """log_odds, matching, rank and certainty of b candidates, all that needs no vectors of items.
+
+    Args:
+        similarity: (b,) of the candidates.
+        ways: (b, m) twice: how similar the image is to the others' texts, then the text to the others' images; minus
+            infinity at a candidate's own entries.
+        others: (b,) float32, how many entries are not a candidate's own.
+        temperature, background: as in `Bank`.
+    """
+    scaled = similarity / temperature
+    ranks, log_evidence, log_odds = [], [], []
+    for to_others in ways:
+        ranks.append(rank_among(similarity, to_others))
+        log_others = _log_sum_exp(to_others, temperature)
+        log_odds.append(scaled - log_others)
+        log_evidence.append(torch.logaddexp(scaled, log_others))
+    return {
         "log_odds": (log_odds[0] + log_odds[1]) / 2,
         "matching": (log_odds[0].sigmoid() + log_odds[1].sigmoid()) / 2,
         "rank": mutual_rank(ranks[0], ranks[1], others),
-        "neighbours": _neighbours(to_images, to_texts, own, bank),
-        "structure": _structure(to_images, to_texts, own, bank.trust),  # overwrites the similarities
-        "certainty": _certainty(log_evidence[0], log_evidence[1], others, bank.background),
+        "certainty": _certainty(log_evidence[0], log_evidence[1], others, background),
     }
+
+
+def settled(known: dict[str, Tensor], others: Tensor) -> dict[str, Tensor]:
+    """The values where there are others to compare with, "nothing is known" elsewhere; indicators within [0, 1]."""
     alone = others == 0
-    values = {name: torch.where(alone, 0.0 if name == "log_odds" else 0.5, value) for name, value in known.items()}
-    bounded = {name: values[name].clamp(0, 1) for name in BANK_INDICATORS}
-    return {"similarity": block.similarity, "log_odds": values["log_odds"], **bounded}
+    return {
+        name: torch.where(alone, 0.0, value) if name == "log_odds" else torch.where(alone, 0.5, value).clamp(0, 1)
+        for name, value in known.items()
+    }
 
 
 def _log_sum_exp(similarity: Tensor, temperature: float) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from truepair.audit.evidence import checked_evidence, varying
 from truepair.audit.result import Verdict
 from truepair.correspondence.mixture import fit_mixture
 from truepair.data.pairs import Array
@@ -23,10 +24,10 @@ def judge_by_mixture(evidence: Array, *, seed: int = 0) -> Verdict:
         seed: of the resampled pairs that give the interval.
 
     Raises:
-        InputError: a value is not finite.
+        InputError: there is no evidence, or a value is not finite.
     """
-    spread = evidence.std(axis=0)
-    score = (evidence / np.where(spread > 0, spread, 1.0)).sum(axis=1)
+    evidence = checked_evidence(evidence, "evidence")
+    score = (evidence / np.where(varying(evidence), evidence.std(axis=0), 1.0)).sum(axis=1)
     mixture = fit_mixture(score)
     rng = generator(seed, "audit mixture")
     size = min(len(score), RESAMPLED_PAIRS)

@@ -12,7 +12,7 @@ from torch import Tensor
 from truepair.audit.bank import Bank
 from truepair.audit.indicators import score
 from truepair.audit.vectors import Vectors, encode
-from truepair.audit.yardstick import KINDS, draw_mismatches, unit
+from truepair.audit.yardstick import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.models.retrieval_model import RetrievalModel
 from truepair.seeding import generator
@@ -94,6 +94,7 @@ class ModelSpace:
                 captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[self.judged].tolist()],
                 described=described,
                 rng=generator(self.seed, "audit mismatches", place),
+                nearest=NEAREST_IN_SPACE,
             )
             found[kind] = self.scores(drawn.image_of, drawn.caption_of)
         return found

@@ -51,26 +51,32 @@ def best_partners(asked: IntArray, judge: Judge, image_of: IntArray, caption_of:
     """
     images, texts = judge.vectors(asked)
     own = (images * texts).sum(dim=1)
-    captions, pictures = _Best(own, caption_of[asked]), _Best(own, image_of[asked])
+    captions, pictures = Best(own, caption_of[asked]), Best(own, image_of[asked])
     for start, block_images, block_texts in judge.blocks():
-        stop = start + len(block_images)
-        captions.meet(images @ block_texts.T, start, caption_of[start:stop])
-        pictures.meet(texts @ block_images.T, start, image_of[start:stop])
+        here = np.arange(start, start + len(block_images), dtype=np.int64)
+        captions.meet(images @ block_texts.T, here, caption_of[here])
+        pictures.meet(texts @ block_images.T, here, image_of[here])
     return captions.partner.numpy(), pictures.partner.numpy()
 
 
-class _Best:
-    """The best partner met so far that is not what a pair has already."""
+class Best:
+    """The best partner met so far that is not what a pair has already.
+
+    Args:
+        own: (n,) similarity of each pair's own image and text, which a partner has to exceed.
+        have: (n,) number of what each pair has.
+    """
 
     def __init__(self, own: Tensor, have: IntArray) -> None:
         self.similarity, self.have = own + BETTER, torch.from_numpy(have)
         self.partner = torch.full((len(own),), -1, dtype=torch.int64)
 
-    def meet(self, similarity: Tensor, start: int, offered: IntArray) -> None:
+    def meet(self, similarity: Tensor, positions: IntArray, offered: IntArray) -> None:
+        """Similarities (n, k) to what the pairs at `positions` (k,) have, numbered `offered` (k,). Overwritten."""
         similarity[self.have[:, None] == torch.from_numpy(offered)] = -torch.inf
         value, place = similarity.max(dim=1)
         better = value > self.similarity
-        self.similarity[better], self.partner[better] = value[better], place[better] + start
+        self.similarity[better], self.partner[better] = value[better], torch.from_numpy(positions)[place[better]]
 
 
 def fit(judge: Judge, image_positions: IntArray, caption_positions: IntArray) -> Array:

@@ -2,45 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from truepair.audit.cell_space import MOST_REMATCHED, CellSpace
 from truepair.audit.crossfit import remembered
 from truepair.audit.evidence import Witness, evidence_of, logit
 from truepair.audit.model_space import ModelSpace
+from truepair.audit.progress_bar import bar
+from truepair.audit.vectors import has_vectors
 from truepair.audit.witnessed import Witnessed
 from truepair.data.pairs import Pairs
-from truepair.training.fit import open_run
-from truepair.training.setup import fingerprint
+from truepair.methods import learns_from_labels
+from truepair.training.fit import Run, open_run
 
 
-def by_run(pairs: Pairs, run: Path, *, bank: int, seed: int, device: str) -> Witnessed:
+def by_run(
+    pairs: Pairs, run: Path, folder: Path, *, bank: int, seed: int, device: str, progress: bool | None = None
+) -> Witnessed:
     """The witness of a run. Pairs it was trained on have a memory, and no yardstick of known mismatches: these the run
     never trained on, and a model knows what it trained on.
 
+    Args:
+        folder: for what a local engine (SGR, SAF) computes; it has no vector of an item, and is slow.
+
     Raises:
         RunFolderError: there is no finished run.
-        InputError: its model takes other features, or has no vector of an item.
+        InputError: its model takes other features.
     """
-    opened = open_run(run)
-    everything = np.arange(len(pairs), dtype=np.int64)
-    space = ModelSpace(opened.model, pairs.without_truth(), everything, bank_size=bank, seed=seed, device=device)
-    columns = space.scores(everything, everything)
-    size = min(bank, len(pairs))
-    if trained_on_them(opened.folder.read_config(), pairs, len_of=opened.result["pairs"]):
+    opened, given = open_run(run), pairs.without_truth()
+    model, everything = opened.model, np.arange(len(pairs), dtype=np.int64)
+    space: ModelSpace | CellSpace
+    if has_vectors(model, given, device=device):
+        space = ModelSpace(model, given, everything, bank_size=bank, seed=seed, device=device)
+        columns, size = space.scores(everything, everything), min(bank, len(pairs))
+    else:
+        with bar("items", len(given.images) + len(given.texts), progress) as moved:
+            space = CellSpace(model, given, folder, bank_size=bank, seed=seed, device=device, moved=moved)
+            columns, size = space.given_scores(), len(space.entries)
+    details = {"bank": size, "trained_on_these_pairs": trained_on_them(opened, pairs)}
+    yardstick: dict[str, Witness] = {}
+    if not details["trained_on_these_pairs"]:
+        evidence = evidence_of(columns)
+        yardstick = {kind: Witness(table, evidence_of(table)) for kind, table in space.known_mismatches().items()}
+    elif learns_from_labels(opened.result["method"]):  # it believes in labels, not in pairs
+        evidence = evidence_of(columns)
+    else:
         columns["memory"] = remembered(opened).astype(np.float32)
         evidence = evidence_of(columns, logit(columns["memory"].astype(np.float64)))
-        return Witnessed(everything, Witness(columns, evidence), {}, [space], size)
-    given = Witness(columns, evidence_of(columns))
-    known = {kind: Witness(table, evidence_of(table)) for kind, table in space.known_mismatches().items()}
-    return Witnessed(everything, given, known, [space], size)
+    witness = Witnessed(everything, Witness(columns, evidence), yardstick, [], size, details=details)
+    if isinstance(space, ModelSpace):
+        return replace(witness, judges=[space])
+    return replace(witness, cells=space, details={**details, "rematched_at_most": MOST_REMATCHED})
 
 
-def trained_on_them(config: dict[str, object], pairs: Pairs, *, len_of: int) -> bool:
-    """Whether the pairs are those of the run, by their fingerprint, known truth left aside."""
-    if len_of != len(pairs):
+def trained_on_them(run: Run, pairs: Pairs) -> bool:
+    """Whether the run was trained on these very pairs, pair by pair. Labels and known truth do not matter."""
+    from pyarrow import parquet
+
+    if run.result["pairs"] != len(pairs):  # None for an imported model
         return False
-    kept = config.get("pairs")
-    train = kept.get("train") if isinstance(kept, dict) else None
-    return isinstance(train, dict) and train.get("fingerprint") == fingerprint(pairs)
+    table = parquet.read_table(run.folder.pairs, columns=["image_index", "image_id", "caption"])
+    if not np.array_equal(table["image_index"].to_numpy(), pairs.image_index):
+        return False
+    if table["image_id"].to_pylist() != [pairs.images.ids[row] for row in pairs.image_index.tolist()]:
+        return False
+    return bool(table["caption"].to_pylist() == [pairs.texts.captions[row] for row in pairs.text_index.tolist()])

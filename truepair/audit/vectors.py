@@ -39,12 +39,22 @@ def encode(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> Vect
         images = model.encode_images(pairs, np.arange(len(pairs.images)))
         texts = model.encode_texts(pairs, np.arange(len(pairs.texts)))
     if not gives_vectors(images, texts):
-        raise InputError(
-            f"{pairs.name}: this model compares regions with words and has no vector of an item (SGR, SAF); audit with "
-            "a run of --model global or --model mlp"
-        )
+        raise InputError(f"{pairs.name}: this model compares regions with words and has no vector of an item")
     views = max(len(as_views(images)), len(as_views(texts)))
     return Vectors(*(one_vector(as_views(side), views) for side in (images, texts)))
+
+
+def has_vectors(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> bool:
+    """Whether the model has a vector of an item: a global engine does, a local one (SGR, SAF) does not.
+
+    Raises:
+        InputError: the model takes other features.
+    """
+    model.to(resolve_device(device))
+    model.check_features(pairs)
+    first = np.zeros(1, dtype=np.int64)
+    with evaluating(model.engine):
+        return gives_vectors(model.encode_images(pairs, first), model.encode_texts(pairs, first))
 
 
 def as_views(encoded: Any) -> tuple[Any, ...]:

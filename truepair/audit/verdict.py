@@ -20,16 +20,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truepair.audit.calibration import Calibration
+from truepair.audit.evidence import checked_evidence, varying
 from truepair.audit.near_mismatches import near_shares
 from truepair.audit.result import Verdict
+from truepair.audit.yardstick import KINDS
 from truepair.data.pairs import Array
 from truepair.errors import InputError
 from truepair.seeding import generator
 
 LEAST_YARDSTICK = 20
 ROUNDS = 3
-FINEST = 1e-4  # probabilities closer to 0 or 1 than this are not told apart by any number of pairs at hand
 FIT_AT_MOST = 200_000
+FAR = 1000.0
+QUANTILES = 60
+CAUTION = 3.0  # standard errors: with fewer, the luckiest of the small quantiles is taken, and π is too small
+MOST = 0.95  # of the yardstick: the highest pairs of f₀ tell nothing of the low end
 
 NO_SIGN = 0.01
 """Below this the estimate is what unusual but right pairs look like; it is not taken as a sign of noise."""
@@ -49,11 +55,14 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
         the few pairs that are as bad as chance are still flagged, at most the share π of them.
 
     Raises:
-        InputError: evidence or yardstick is empty, too short, not finite, or of different width.
+        InputError: evidence or yardstick is empty, too short, not finite, or of different width, or the yardstick is of
+            an unknown kind.
     """
-    given = _checked(evidence, "evidence")
-    rulers = {kind: _checked(rows, f"yardstick {kind}") for kind, rows in yardstick.items() if len(rows)}
+    given = checked_evidence(evidence, "evidence")
+    rulers = {kind: checked_evidence(rows, f"yardstick {kind}") for kind, rows in yardstick.items() if len(rows)}
     check_rulers(given, rulers)
+    if not varying(np.concatenate([given, *rulers.values()])).any():
+        return nothing_told(len(given), rulers)
     rng = generator(seed, "audit verdict")
     random = Ruler.of({"random": rulers["random"]}, {"random": 1.0})
     weights = combine(given, random, rng)
@@ -61,7 +70,7 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
     ruler, share, error = random, estimate.share, estimate.error
     near = near_shares(given @ weights, {kind: rows @ weights for kind, rows in rulers.items()}, estimate.share)
     if near is not None and near.believed:
-        ruler, share = Ruler.of(rulers, near.shares), near.total
+        ruler, share = Ruler.of(rulers, near.shares), min(near.total, 1.0)
         error = max(error, near.error)
         weights = combine(given, ruler, rng, share=share)
     curve = Calibration.of(given @ weights, ruler.rows @ weights, ruler.weights, share)
@@ -87,6 +96,20 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
     )
 
 
+def nothing_told(pairs: int, rulers: Mapping[str, Array]) -> Verdict:
+    """Where all pairs and the known mismatches have the very same evidence: anything may be true."""
+    return Verdict(
+        p_match=np.full(pairs, 0.5, dtype=np.float32),
+        flagged=np.zeros(pairs, dtype=bool),
+        noise_rate=0.0,
+        noise_rate_low=0.0,
+        noise_rate_high=1.0,
+        two_groups=False,
+        doubt="the evidence is the same for every pair and for those known to be mismatched: nothing can be told by it",
+        details={"known_mismatched": {kind: len(rows) for kind, rows in rulers.items()}},
+    )
+
+
 def doubt_of(high: float) -> str:
     return (
         f"at most {100 * high:.1f} % of the pairs score like mismatched ones, which right but unusual pairs do as well"
@@ -105,6 +128,8 @@ def check_rulers(given: Array, rulers: Mapping[str, Array]) -> None:
             "measure by. Audit more pairs"
         )
     for kind, rows in rulers.items():
+        if kind not in KINDS:
+            raise InputError(f"a yardstick is of the kind {kind!r}; expected {' or '.join(KINDS)}")
         if given.shape[1] != rows.shape[1]:
             raise InputError(
                 f"evidence has {given.shape[1]} columns, the yardstick {kind} {rows.shape[1]}; expected the same"
@@ -138,9 +163,8 @@ def combine(given: Array, ruler: Ruler, rng: np.random.Generator, share: float |
     Args:
         share: π where it is known; None estimates it in every round.
     """
-    spread = given.std(axis=0)
-    usable = spread > 0
-    spread = np.where(usable, spread, 1.0)
+    usable = varying(given)
+    spread = np.where(usable, given.std(axis=0), 1.0)
     weights: Array = usable / spread
     if usable.sum() < 2:
         return weights if usable.any() else np.ones(given.shape[1])
@@ -152,23 +176,33 @@ def combine(given: Array, ruler: Ruler, rng: np.random.Generator, share: float |
         if now <= NO_SIGN:
             break  # there is nothing to learn a mismatch from but the yardstick itself
         matched = Calibration.of(score, known, ruler.weights, now)(score)
-        learned = usable * np.maximum(_logistic(given / spread, ruler, spread, matched), 0.0)
+        learned = np.zeros(len(spread))
+        learned[usable] = np.maximum(
+            _logistic(
+                np.ascontiguousarray((given / spread)[:, usable]),
+                np.ascontiguousarray((ruler.rows / spread)[:, usable]),
+                ruler.weights,
+                matched,
+            ),
+            0.0,
+        )
         if not learned.any():
             break
         weights = learned / spread
     return weights
 
 
-def _logistic(given: Array, ruler: Ruler, spread: Array, matched: Array) -> Array:
+def _logistic(given: Array, known: Array, known_weights: Array, matched: Array) -> Array:
     from sklearn.linear_model import LogisticRegression
 
-    rows = np.concatenate([given, given, ruler.rows / spread])
-    labels = np.concatenate([np.ones(len(given)), np.zeros(len(given) + len(ruler.rows))])
+    # The solver stalls where the mean of a column (its spread is 1) is very far from 0.
+    mean = given.mean(axis=0)
+    rows = np.concatenate([given, given, known]) - np.where(np.abs(mean) > FAR, mean, 0.0)
+    labels = np.concatenate([np.ones(len(given)), np.zeros(len(given) + len(known))])
     # The known ones count as much as the believed ones together, so that neither drowns the other.
     believed = max(float((1 - matched).sum()), 1.0)
-    weights = np.concatenate([matched, 1 - matched, ruler.weights * believed])
-    fitted = LogisticRegression(C=1.0, max_iter=200).fit(rows, labels, sample_weight=weights)
-    learned: Array = fitted.coef_[0]
+    weights = np.concatenate([matched, 1 - matched, known_weights * believed])
+    learned: Array = LogisticRegression(C=1.0, max_iter=200).fit(rows, labels, sample_weight=weights).coef_[0]
     return learned
 
 
@@ -189,13 +223,26 @@ def estimate_share(score: Array, ruler: Array) -> Estimate:
 
     Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
     upper end of the ratio is least.
+
+    The least of many ratios is rather too small, and less certain than its standard error says. Measured on two normal
+    distributions three deviations apart, 12,000 pairs: for π = 0.1, 0.4, 0.6, 1 the mean was 0.09, 0.35, 0.54, 0.90
+    with 360 known mismatches, and the 95 % interval held π in 0.85, 0.73, 0.67, 0.62 of the draws; with 20,000 pairs
+    and as many known mismatches it was 0.095, 0.39, 0.59, 0.99, in 0.92, 0.93, 0.88, 0.83. Matched pairs at the low
+    end, of which there are none in this example, make up for it in part.
+
+    Args:
+        score: (M,) of the given pairs.
+        ruler: (P,) of known mismatches, P ≥ 20.
     """
     ruler = np.sort(ruler)
-    counts = np.unique(np.linspace(max(LEAST_YARDSTICK // 2, len(ruler) // 20), len(ruler) * 0.95, 60).astype(int))
-    quantile = counts / len(ruler)
-    below = np.searchsorted(np.sort(score), ruler[counts - 1], side="right") / len(score)
+    counts = np.linspace(max(LEAST_YARDSTICK // 2, len(ruler) // 20), len(ruler) * MOST, QUANTILES).astype(int)
+    edges = np.unique(ruler[counts - 1])
+    quantile = np.searchsorted(ruler, edges, side="right") / len(ruler)  # more than the count where there are ties
+    usable = quantile <= MOST if quantile[0] <= MOST else quantile == quantile[0]
+    edges, quantile = edges[usable], quantile[usable]
+    below = np.searchsorted(np.sort(score), edges, side="right") / len(score)
     error = ratio_error(below, quantile, len(score), len(ruler))
-    best = int(np.argmin(below / quantile + 1.64 * error))
+    best = int(np.argmin(below / quantile + CAUTION * error))
     return Estimate(float(min(below[best] / quantile[best], 1.0)), float(error[best]), float(quantile[best]))
 
 
@@ -204,69 +251,3 @@ def ratio_error(below: Array, quantile: Array, pairs: int, known: int) -> Array:
     below = np.maximum(below, 1 / pairs)
     error: Array = below / quantile * np.sqrt((1 - quantile) / (quantile * known) + (1 - below) / (below * pairs))
     return error
-
-
-# --- How probable a mismatch is -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """p_match as an increasing function of the score: linear log odds between knots, and beyond them."""
-
-    knots: Array
-    log_odds: Array
-
-    @classmethod
-    def of(cls, score: Array, ruler: Array, known_weights: Array, share: float) -> Calibration:
-        """1 − π f₀/f, with f₀/f from an isotonic regression of "known" on the score, given and known weighing the same.
-
-        Args:
-            score, ruler: (M,) of the given pairs and (P,) of the known ones.
-            known_weights: (P,), of the sum 1.
-            share: π.
-        """
-        from sklearn.isotonic import IsotonicRegression
-
-        values = np.concatenate([score, ruler])
-        known = np.concatenate([np.zeros(len(score)), np.ones(len(ruler))])
-        weights = np.concatenate([np.full(len(score), 1 / len(score)), known_weights])
-        order = np.argsort(values, kind="stable")
-        fitted = IsotonicRegression(increasing=False).fit_transform(
-            values[order], known[order], sample_weight=weights[order]
-        )
-        edges = np.flatnonzero(np.diff(fitted)) + 1
-        starts, stops = np.concatenate([[0], edges]), np.concatenate([edges, [len(fitted)]])
-        knots = np.array([np.median(values[order[a:b]]) for a, b in zip(starts, stops, strict=True)])
-        level = fitted[starts]
-        # A block without a known pair, or with hardly any: the odds of one more or less are all that can be said.
-        least = 0.5 / len(ruler) / (0.5 / len(ruler) + weights.sum() / 2)
-        odds = np.clip(level, least, 1 - 1e-9) / (1 - np.clip(level, least, 1 - 1e-9))
-        p_match = np.clip(1 - share * odds, FINEST, 1 - FINEST)
-        return cls(*_strictly_increasing(knots, np.log(p_match) - np.log1p(-p_match)))
-
-    def __call__(self, score: Array) -> Array:
-        """p_match of every score, within [1e-6, 1 − 1e-6], larger for a larger score."""
-        inner = np.interp(score, self.knots, self.log_odds)
-        slope = 1 / max(float(np.std(self.knots)), 1e-12) if len(self.knots) > 1 else 0.0
-        beyond = np.minimum(score - self.knots[0], 0) + np.maximum(score - self.knots[-1], 0)
-        # Beyond the last knots only the order is known: a gentle slope keeps it.
-        inner = inner + 0.5 * np.tanh(beyond * slope)
-        p_match: Array = 1 / (1 + np.exp(-inner))
-        return np.clip(p_match, 1e-6, 1 - 1e-6)
-
-
-def _strictly_increasing(knots: Array, log_odds: Array) -> tuple[Array, Array]:
-    """The knots with distinct places; equal log odds at the clipped ends are spread by a little, in order."""
-    places, first = np.unique(knots, return_index=True)
-    levels = np.maximum.accumulate(log_odds[first])
-    return places, levels + 1e-3 * np.arange(len(levels))
-
-
-def _checked(rows: Array, name: str) -> Array:
-    rows = np.asarray(rows, dtype=np.float64)
-    if rows.ndim != 2 or not rows.size:
-        raise InputError(f"{name} has shape {rows.shape}; expected (pairs, kinds), neither of them 0")
-    if not np.isfinite(rows).all():
-        row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise InputError(f"{name}[{row}] is not finite; leave such pairs out")
-    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
@@ -12,6 +12,9 @@ from truepair.audit.bank import Bank
 from truepair.audit.collection import Problem
 from truepair.audit.evidence import Witness
 from truepair.data.pairs import IntArray
+
+if TYPE_CHECKING:
+    from truepair.audit.cell_space import CellSpace
 
 
 class Judge(Protocol):
@@ -42,6 +45,8 @@ class Witnessed:
     judges: the spaces in which suspicious pairs are rematched.
     bank: number of pairs that each was compared with.
     problems: rows that could not be scored.
+    cells: what rematches suspicious pairs where there are no judges.
+    details: what else the summary should say of how pairs were scored; JSON values.
     """
 
     rows: IntArray
@@ -50,3 +55,5 @@ class Witnessed:
     judges: Sequence[Judge]
     bank: int
     problems: list[Problem] = field(default_factory=list)
+    cells: CellSpace | None = None
+    details: dict[str, Any] = field(default_factory=dict)

@@ -14,13 +14,15 @@ from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.seeding import generator
 
 KINDS = ("random", "near")
-NEAREST = 0.02
+NEAREST, NEAREST_IN_SPACE = 0.02, 0.05
 """How near: a caption of the two per cent of pairs that are most alike. On `fashion_precomp` these score like captions
-of the same article type (each tenth of their scores holds 0.85 to 1.24 tenths of those)."""
+of the same article type (each tenth of their scores holds 0.85 to 1.24 tenths of those). In the very
+space that is to judge them it takes five per cent: the two nearest there would nearly match."""
 
 FEWEST_NEAREST = 5
 TRIES = 50
 MOST_CANDIDATES = 20_000
+ROWS_AT_ONCE = 256
 WORDS_KEPT = 20_000
 WIDTH = 64
 
@@ -51,6 +53,7 @@ def draw_mismatches(
     captions: list[str],
     described: Array | None,
     rng: np.random.Generator,
+    nearest: float = NEAREST,
 ) -> Mismatches:
     """Mismatch up to `count` of the given pairs `rows` among themselves.
 
@@ -61,16 +64,17 @@ def draw_mismatches(
         images: (len(rows),) number of the image of each row.
         captions: (len(rows),) words of each row.
         described: (len(rows), D) unit rows that tell how alike pairs are; only needed for `near`.
+        nearest: share of the pairs, the most alike ones, that a near caption is drawn from.
     """
     words = [" ".join(caption.split()).casefold() for caption in captions]
     said: dict[int, set[str]] = {}
     for image, caption in zip(images.tolist(), words, strict=True):
         said.setdefault(image, set()).add(caption)
-    chosen = rng.permutation(len(rows))[:count]
+    chosen = rng.permutation(len(rows))[:count] if len(set(words)) > 1 else np.empty(0, dtype=np.int64)
     near = None
-    if kind == "near":
+    if kind == "near" and len(chosen):
         assert described is not None
-        near = most_alike(described, chosen, rng)
+        near = most_alike(described, chosen, rng, nearest)
     other = np.full(len(chosen), -1, dtype=np.int64)
     for _ in range(TRIES):
         missing = np.flatnonzero(other < 0)
@@ -87,18 +91,19 @@ def draw_mismatches(
     return Mismatches(kind, rows[chosen[found]], rows[other[found]])
 
 
-def most_alike(described: Array, chosen: IntArray, rng: np.random.Generator) -> IntArray:
+def most_alike(described: Array, chosen: IntArray, rng: np.random.Generator, nearest: float = NEAREST) -> IntArray:
     """(len(chosen), k) places of the pairs most like each chosen one, in no order, itself not among them."""
     pool = np.arange(len(described))
     if len(pool) > MOST_CANDIDATES:
         pool = np.sort(rng.choice(pool, MOST_CANDIDATES, replace=False))
-    count = min(max(FEWEST_NEAREST, round(NEAREST * len(pool))), len(pool) - 1)
+    count = min(max(FEWEST_NEAREST, round(nearest * len(pool))), len(pool) - 1)
+    candidates = described[pool].T
     found = np.empty((len(chosen), count), dtype=np.int64)
-    for start in range(0, len(chosen), 1024):
-        some = chosen[start : start + 1024]
-        alike = described[some] @ described[pool].T
-        alike[some[:, None] == pool[None, :]] = -np.inf
-        found[start : start + 1024] = pool[np.argpartition(-alike, count - 1, axis=1)[:, :count]]
+    for start in range(0, len(chosen), ROWS_AT_ONCE):
+        some = chosen[start : start + ROWS_AT_ONCE]
+        unlike = -(described[some] @ candidates)
+        unlike[some[:, None] == pool[None, :]] = np.inf
+        found[start : start + ROWS_AT_ONCE] = pool[np.argpartition(unlike, count - 1, axis=1)[:, :count]]
     return found
 
 
@@ -126,10 +131,12 @@ def flat(pairs: Pairs) -> Array:
 
 
 def main_directions(rows: Array, seed: int) -> Array:
-    """(n, ≤ 64) unit rows: the main directions of some rows."""
+    """(n, ≤ 64) unit rows: the main directions of some rows; zeros where all are the same."""
     from sklearn.decomposition import PCA
 
     count = min(WIDTH, *rows.shape)
+    if (rows == rows[:1]).all():  # none differs from the others
+        return np.zeros((len(rows), 1), dtype=np.float32)
     state = int(generator(seed, "audit main directions").integers(2**31))
     return unit(PCA(count, svd_solver="randomized", random_state=state).fit_transform(rows))
 

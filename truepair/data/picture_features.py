@@ -12,6 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ GRID = 6
 LONGEST_SIDE = 192
 # More pixels than any photograph has; a small file that claims them is there to exhaust the memory.
 _MOST_PIXELS = 100_000_000
+# Encapsulated PostScript is a program: Pillow would hand it to Ghostscript.
+_POSTSCRIPT = (b"%!PS", b"\xc5\xd0\xd3\xc6")
 # Counts changes to what a cached array holds: to the descriptor, or to how pictures are prepared for it.
 _RECIPE = 1
 
@@ -50,26 +53,49 @@ def describe_files(folder: Path, names: tuple[str, ...]) -> tuple[Array, Array |
     return _describe_files(folder, names, digest.hexdigest())
 
 
-def read_picture(path: Path) -> NDArray[np.uint8]:
-    """(H, W, 3) RGB of a picture file: upright, on white, its longer side at most 192 pixels.
+class TooManyPixels(ValueError):
+    """A picture was not decoded, because it claims more pixels than any photograph has."""
+
+
+class PostScript(ValueError):
+    """A file was not decoded, because it is a program."""
+
+
+def read_picture(source: Path | BinaryIO) -> NDArray[np.uint8]:
+    """(H, W, 3) RGB of a picture: upright, on white, its longer side at most 192 pixels.
+
+    Args:
+        source: a file, or an open one that stands at its beginning; what it holds decides, not its name.
 
     Raises:
-        InputError: the file is missing, broken, no picture, or claims far too many pixels.
+        InputError: the file is missing, broken, no picture, PostScript (cause: `PostScript`), or claims far too many
+            pixels (cause: `TooManyPixels`).
     """
-    from PIL import Image, ImageOps
-
     try:
-        with Image.open(path) as image:
-            if image.width * image.height > _MOST_PIXELS:
-                raise ValueError(f"it claims {image.width} x {image.height} pixels")
-            upright = ImageOps.exif_transpose(image).convert("RGBA")
-        ground = Image.new("RGBA", upright.size, "white")
-        flat = Image.alpha_composite(ground, upright).convert("RGB")
+        if isinstance(source, Path):
+            with source.open("rb") as file:
+                return _decoded(file)
+        return _decoded(source)
     except Exception as error:  # a broken file makes Pillow raise nearly anything
+        name = source if isinstance(source, Path) else "it"
         raise InputError(
-            f"{path} cannot be read as a picture ({str(error) or type(error).__name__}); expected PNG, JPEG or another "
+            f"{name} cannot be read as a picture ({str(error) or type(error).__name__}); expected PNG, JPEG or another "
             "format that Pillow reads. Copy or draw the picture again, or remove its line from the table"
         ) from error
+
+
+def _decoded(file: BinaryIO) -> NDArray[np.uint8]:
+    from PIL import Image, ImageOps
+
+    if file.read(4) in _POSTSCRIPT:
+        raise PostScript("it is PostScript, which is a program")
+    file.seek(0)
+    with Image.open(file) as image:
+        if image.width * image.height > _MOST_PIXELS:
+            raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
+        upright = ImageOps.exif_transpose(image).convert("RGBA")
+    ground = Image.new("RGBA", upright.size, "white")
+    flat = Image.alpha_composite(ground, upright).convert("RGB")
     flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     return np.asarray(flat)
 

@@ -8,35 +8,16 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from truepair.audit.result import INDICATORS
 from truepair.errors import InputError
-from truepair.experiments.audit_grid import DATA, KINDS, RATES
+from truepair.experiments.audit_grid import RATES
+from truepair.experiments.audit_groups import CLEAN, ESTIMATING, ROWS, Groups, figures, group, named
 from truepair.experiments.label_report import row
 from truepair.experiments.noise_report import Record, cell, read_records, replace_section
 from truepair.files import write_bytes_atomically
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Place = tuple[str, str, float]
-"""Data set, kind of noise, nominal rate."""
-Groups = dict[Place, list[Record]]
-
-CLEAN = "none"
-ROWS = {
-    "similarity": "plain cosine",
-    "loss mixture": "loss mixture (NCR's way)",
-    "lemon": "LEMoN's way",
-    **{name: f"{name} alone" for name in INDICATORS},
-    "verdict": "the verdict",
-}
-ESTIMATING = {"similarity": "plain cosine", "loss mixture": "loss mixture"}
 HOW_KINDS_ARE_MADE = {"random": "random noise", "hard": "hard noise (captions move within a class)"}
 NEAR_WITH_ONE_SEED = 0.002
 POINTS = 3.0
@@ -75,26 +56,6 @@ MEASURES = (
 )
 
 
-def figures(records: list[Record], name: str, key: str) -> list[float]:
-    """A figure of one row of the table in every record that has it."""
-    found = [record["rows"].get(name, {}).get(key) for record in records]
-    return [float(value) for value in found if value is not None]
-
-
-def group(records: list[Record]) -> Groups:
-    """Records of the same data set, kind of noise and rate, over seeds; without noise there is one kind."""
-    groups: Groups = defaultdict(list)
-    for record in records:
-        asked = record["cell"]
-        groups[asked["data"], asked["kind"] if asked["noise"] else CLEAN, asked["noise"]].append(record)
-
-    def order(place: Place) -> tuple[Any, ...]:
-        data, kind, rate = place
-        return DATA.index(data) if data in DATA else len(DATA), data, [CLEAN, *KINDS].index(kind), rate
-
-    return {place: groups[place] for place in sorted(groups, key=order)}
-
-
 def audit_report(records: list[Record], picture: str | None = None) -> str:
     """The section of docs/audit.md. `picture`: the file name of what `estimate_picture` draws."""
     groups = group(records)
@@ -121,10 +82,10 @@ def provenance(records: list[Record]) -> str:
     example = next((record for record in records if record["cell"]["noise"] == 0.4), records[0])
     return (
         f"{len(records)} audits, seeds {', '.join(map(str, seeds))}, {when}, {hours:.1f} hours of auditing on one CPU "
-        f"thread each (what the other rows need beside it is not counted). One of them: `{example['command']}`. Figures "
-        "are means ± standard deviations over seeds, alone where there is one seed. The best of a column is bold; – "
-        "is not measured. Every row but the verdict is one score, flagged and calibrated by a mixture of two normal "
-        "distributions of it; where these find no two groups, nothing is flagged."
+        "thread each (what the other rows need beside it is not counted). One of them: "
+        f"`{example['command']}`. Figures are means ± standard deviations over seeds, without ± where there is one "
+        "seed. The best of a column is bold; – is not measured. Every row but the verdict is one score, flagged and "
+        "calibrated by a mixture of two normal distributions of it; where these find no two groups, nothing is flagged."
     )
 
 
@@ -176,22 +137,16 @@ def behind_first(records: list[Record], measure: Measure) -> tuple[float, bool, 
 
     Near is within one standard deviation of the best other row over seeds, with one seed within 0.002.
     """
-    others = {name: measure.shown(records, name) for name in ROWS if name != "verdict" and measure.of(records, name)}
-    ours = measure.shown(records, "verdict")
-    if not others:
-        return 0.0, True, "verdict"
-    ahead = next(name for name, value in others.items() if value == measure.best([*others.values()]))
     sign = -1 if measure.smaller_is_better else 1
-    gap = round(sign * (others[ahead] - ours), measure.digits)
-    best, mine = measure.of(records, ahead), measure.of(records, "verdict")
+    means = {name: statistics.fmean(measure.of(records, name)) for name in ROWS if measure.of(records, name)}
+    ours = means.pop("verdict")
+    if not means:
+        return 0.0, True, "verdict"
+    ahead = max(means, key=lambda name: sign * means[name])
+    gap = round(sign * (measure.shown(records, ahead) - measure.shown(records, "verdict")), measure.digits)
+    best = measure.of(records, ahead)
     allowed = statistics.stdev(best) if len(best) > 1 else NEAR_WITH_ONE_SEED
-    exact = sign * (statistics.fmean(best) - statistics.fmean(mine))
-    return gap, gap <= 0 or exact <= allowed + 1e-12, ahead
-
-
-def named(place: Place) -> str:
-    data, kind, rate = place
-    return f"`{data}` without noise" if kind == CLEAN else f"`{data}` {kind} {100 * rate:.0f} %"
+    return gap, gap <= 0 or sign * (means[ahead] - ours) <= allowed, ahead
 
 
 # --- How many are mismatched --------------------------------------------------------------------------------------
@@ -204,11 +159,11 @@ def aims(groups: Groups) -> list[str]:
     close = sum(gap <= POINTS for gap in gaps.values())
     held = [inside(record) for records in groups.values() for record in records]
     return [
-        "A cell is a data set, a kind of noise and a rate. Near first is within one standard deviation of the best other "
-        f"row over seeds; with one seed, within {NEAR_WITH_ONE_SEED}.",
-        f"The estimated noise rate is within {POINTS:.0f} points of the truth in {close} of {len(gaps)} cells, farthest "
-        f"off by {gaps[farthest]:.1f} points ({named(farthest)}). Its 95 % interval holds the truth in {sum(held)} of "
-        f"{len(held)} audits.",
+        "A cell is a data set, a kind of noise and a rate. Near first is within one standard deviation over seeds of "
+        f"the best other row; with one seed, within {NEAR_WITH_ONE_SEED}.",
+        f"The estimated noise rate is within {POINTS:.0f} points of the truth in {close} of {len(gaps)} cells, "
+        f"farthest off by {gaps[farthest]:.1f} points ({named(farthest)}). Its 95 % interval holds the truth in "
+        f"{sum(held)} of {len(held)} audits.",
     ]
 
 
@@ -265,52 +220,7 @@ def head(*titles: str) -> list[str]:
     return ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
 
 
-# --- The picture --------------------------------------------------------------------------------------------------
-
-
-def estimate_picture(records: list[Record]) -> Figure:
-    """Estimated against true noise rate: a panel a data set and kind of noise, the diagonal is right."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    from truepair.report.canvas import BLACK, BLUE, COLUMN, DPI, ORANGE, SOFT, legend_above, styled
-
-    groups = group(records)
-    sets = list(dict.fromkeys(data for data, _, _ in groups))
-    looks: dict[str, Any] = {
-        "verdict": {"color": BLUE, "marker": "o", "label": "verdict, 95 % interval"},
-        "similarity": {"color": ORANGE, "marker": "s", "linestyle": "--", "label": ESTIMATING["similarity"]},
-        "loss mixture": {"color": SOFT, "marker": "^", "linestyle": ":", "label": ESTIMATING["loss mixture"]},
-    }
-    with styled():
-        figure = Figure(figsize=(COLUMN[0] * len(sets) * 0.75, COLUMN[1] * len(KINDS)), dpi=DPI, layout="constrained")
-        panels = figure.subplots(len(KINDS), len(sets), sharex=True, sharey=True, squeeze=False)
-        for i, kind in enumerate(KINDS):
-            for k, data in enumerate(sets):
-                draw_panel(panels[i, k], groups, data, kind, looks)
-                panels[i, k].plot([0, 100], [0, 100], color=BLACK, linewidth=0.6, zorder=0)
-            panels[i, 0].set_ylabel("estimated noise rate (%)")
-        for axes in panels[-1]:
-            axes.set_xlabel("true noise rate (%)")
-        panels[0, 0].set_xlim(-3, 73)
-        panels[0, 0].set_ylim(-3, 103)
-        right = Line2D([], [], color=BLACK, linewidth=0.6, label="right")
-        legend_above(figure, [*(Line2D([], [], **look) for look in looks.values()), right])
-    return figure
-
-
-def draw_panel(axes: Axes, groups: Groups, data: str, kind: str, looks: dict[str, Any]) -> None:
-    axes.set_title(f"{data}, {kind} noise", fontsize=8)
-    axes.grid(axis="y")
-    here = [records for (at, of, _), records in groups.items() if at == data and of in (CLEAN, kind)]
-    truth = [100 * statistics.fmean(record["mismatch_rate"] for record in records) for records in here]
-    for name, look in looks.items():
-        found = [figures(records, name, "estimate") for records in here]
-        drawn = [(x, 100 * statistics.fmean(values)) for x, values in zip(truth, found, strict=True) if values]
-        axes.plot([x for x, _ in drawn], [y for _, y in drawn], **look)
-    for x, records in zip(truth, here, strict=True):
-        ends = [100 * statistics.fmean(figures(records, "verdict", f"estimate_{end}")) for end in ("low", "high")]
-        axes.plot([x, x], ends, color=looks["verdict"]["color"], linewidth=1, marker="_", markersize=5)
+# --- In place -------------------------------------------------------------------------------------------------------
 
 
 def write_report(results: Path, docs: Path) -> int:
@@ -325,12 +235,13 @@ def write_report(results: Path, docs: Path) -> int:
         raise InputError(
             f"{docs} does not exist; make it, with the lines <!-- audit table: begin --> and <!-- audit table: end -->"
         )
+    from truepair.experiments.audit_picture import estimate_picture
     from truepair.report.canvas import png_of
 
     records = read_records(results)
     picture = docs.with_name(f"{docs.stem}-estimate.png")
     replace_section(docs, "audit table", audit_report(records, picture.name))
-    write_bytes_atomically(picture, png_of(estimate_picture(records)))
+    write_bytes_atomically(picture, png_of(estimate_picture(group(records))))
     return len(records)
 
 

@@ -118,9 +118,21 @@ def test_the_summary_is_plain_json(tmp_path):
         "missing-picture": {"entries": 2, "used": 0},
         "long-caption": {"entries": 1, "used": 1},
     }
-    assert facts["duplicates"] == {"same-image": {"groups": 1, "pairs": 3}, "near-image": {"groups": 2, "pairs": 4}}
+    assert facts["duplicates"] == {
+        "same-image": {"groups": 1, "pairs": 3, "capped": False},
+        "near-image": {"groups": 2, "pairs": 4, "capped": False},
+    }
     assert facts["proposals"] == {"suspicious": 4, "captions": 3, "images": 3}
     assert facts["options"] == {"seed": 0, "paths": ["a", "b"]}
+
+
+def test_a_summary_says_where_only_the_largest_duplicates_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr("truepair.audit.report.summary.MOST_GROUPS", 2)
+    result, files = written(tmp_path)
+    found = json.loads(files["summary.json"].read_text())["duplicates"]
+    assert [found[kind]["capped"] for kind in ("same-image", "near-image")] == [False, True]
+    assert "same-image 1 group, near-image at least 2 groups" in summary_text(result)
+    assert "at least 2 groups" in " ".join(files["report.html"].read_text().split())
 
 
 def test_problems_and_duplicates(tmp_path):

@@ -18,8 +18,8 @@ from typing import BinaryIO
 import numpy as np
 
 from truepair.audit.export.selection import Selection
-from truepair.audit.inputs.shard_samples import OBJECT, _key
-from truepair.audit.inputs.shards import _FIELDS, ShardCollection
+from truepair.audit.inputs.shard_samples import OBJECT, key_of
+from truepair.audit.inputs.shards import CAPTION_FIELDS, ShardCollection
 from truepair.audit.inputs.text_decoding import decode
 from truepair.errors import InputError
 
@@ -72,7 +72,7 @@ def _copy_shard(shard: Path, target: Path, samples: dict[str, _Sample], caption:
     found = set()
     with shard.open("rb") as source, target.open("xb") as file:
         for member, stop in _members(source):
-            key, extension = _key(member.name)
+            key, extension = key_of(member.name)
             sample = samples.get(key)
             if sample is None:
                 continue
@@ -112,7 +112,7 @@ def _write_object(
     """The sample's `.json` with the kept captions of its list."""
     source.seek(member.offset_data)
     fields = json.loads(decode(source.read(member.size))[0])
-    name = caption if caption in fields else next(name for name in _FIELDS if name in fields)
+    name = caption if caption in fields else next(name for name in CAPTION_FIELDS if name in fields)
     fields[name] = [value for place, value in enumerate(fields[name]) if place in kept]
     data = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
     member.size = len(data)

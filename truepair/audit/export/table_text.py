@@ -24,7 +24,7 @@ def write_csv(source: Path, rows: TableRows, target: Path) -> None:
     table = CsvTable(source)
     names, codec = table.columns(), _WIDE.get(table.encoding, ("utf-8", b""))[0]
     lines = _NumberedLines(source, table.encoding)
-    records = table._records()
+    records = table.records()
     with target.open("wb") as file:
         file.write(_WIDE.get(table.encoding, ("", b""))[1])
         for row, (first, last, record) in enumerate(records, start=-1):

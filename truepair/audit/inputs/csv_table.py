@@ -35,7 +35,7 @@ class CsvTable:
         self.encoding = self._lines.encoding
         header = next((line for line in self._lines if line.strip()), "")
         self.delimiter = "\t" if self.format == "tsv" else max(_DELIMITERS, key=header.count)
-        first = next(self._records(), None)
+        first = next(self.records(), None)
         self._header = first[2] if first is not None and isinstance(first[2], list) else []
 
     def columns(self) -> list[str]:
@@ -46,7 +46,7 @@ class CsvTable:
         twice = next((name for name in columns if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"{self.path}: the header has the column {twice!r} twice; rename one of them")
-        records = self._records()
+        records = self.records()
         next(records, None)
         for row, (first, last, record) in enumerate(records):
             if isinstance(record, list):
@@ -57,7 +57,7 @@ class CsvTable:
             yield Problem(f"row {row}", self.path.name, row, "wrong-field-count", detail)
         yield from self._lines.problems()
 
-    def _records(self) -> Iterator[tuple[int, int, list[str] | str]]:
+    def records(self) -> Iterator[tuple[int, int, list[str] | str]]:
         """(first line, last line, fields) of each record, the header first; for one that cannot be used, why."""
         width = 0
         numbered = enumerate(self._lines, start=1)

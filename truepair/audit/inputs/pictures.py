@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from truepair.data.descriptor import SMALLEST_CELL, grid_descriptor
 from truepair.data.pairs import Array
-from truepair.data.picture_features import GRID, read_picture
+from truepair.data.picture_features import GRID, PostScript, TooManyPixels, read_picture
 from truepair.errors import InputError
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a picture file; it is read as a whole, by several threads at once."""
 
 SMALLEST_SIDE = SMALLEST_CELL * (GRID + 1)
-# Encapsulated PostScript is a program: Pillow would hand it to Ghostscript.
-_POSTSCRIPT = (b"%!PS", b"\xc5\xd0\xd3\xc6")
 
 
 class Place(NamedTuple):
@@ -44,11 +42,8 @@ def read_pixels(place: Place) -> NDArray[np.uint8] | Failure:
     data = _read_bytes(place)
     if isinstance(data, Failure):
         return data
-    if data.startswith(_POSTSCRIPT):
-        return _not_a_picture("PostScript, which is a program")
     try:
-        # Pillow takes an open file wherever it takes a path.
-        return read_picture(BytesIO(data))  # type: ignore[arg-type]
+        return read_picture(BytesIO(data))
     except InputError as error:
         return _failure_of(error.__cause__ or error, data)
 
@@ -88,7 +83,9 @@ def _read_bytes(place: Place) -> bytes | Failure:
 def _failure_of(cause: BaseException, data: bytes) -> Failure:
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(cause, Image.DecompressionBombError) or "it claims" in str(cause):
+    if isinstance(cause, PostScript):
+        return _not_a_picture("PostScript, which is a program")
+    if isinstance(cause, Image.DecompressionBombError | TooManyPixels):
         return Failure(
             "huge-picture",
             f"it was not decoded, because it claims far too many pixels ({cause}); scale it down, or remove the entry",

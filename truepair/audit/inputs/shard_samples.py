@@ -82,7 +82,7 @@ def _read_members(
             return _cut(shard, f"after {number} members (the next one has a negative size)", len(samples))
         before = tar.offset
         vars(tar)["members"] = []  # else the archive remembers all of them
-        key, extension = _key(member.name)
+        key, extension = key_of(member.name)
         if extension not in (*PICTURES, *TEXTS, OBJECT) or member.isdir():
             continue
         if member.offset_data + member.size > size:
@@ -107,7 +107,8 @@ def _read_members(
             sample.texts[extension] = file.read(min(member.size, _LONGEST_TEXT))
 
 
-def _key(name: str) -> tuple[str, str]:
+def key_of(name: str) -> tuple[str, str]:
+    """The key of the sample that a member of this name belongs to, and the member's extension without the dot."""
     folder, slash, base = name.rpartition("/")
     stem, _, extension = base.partition(".")
     return folder + slash + stem, extension.lower()

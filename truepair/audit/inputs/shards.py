@@ -27,7 +27,8 @@ from truepair.audit.inputs.table_columns import FIRST
 from truepair.audit.inputs.text_decoding import decode
 from truepair.data.pairs import Array, IntArray
 
-_FIELDS = ("caption", "captions", "text")
+CAPTION_FIELDS = ("caption", "captions", "text")
+"""Fields of `.json` that may hold the captions of a sample; the first that is there does."""
 
 
 @dataclass
@@ -182,7 +183,7 @@ def _captions(sample: Sample, fields: dict[str, Any] | str | None, wanted: str |
             return [decode(sample.texts[extension])]
     if not isinstance(fields, dict):
         return []
-    for name in _FIELDS if wanted in (None, FIRST) else (wanted,):
+    for name in CAPTION_FIELDS if wanted in (None, FIRST) else (wanted,):
         if name in fields:
             values = fields[name] if isinstance(fields[name], list) else [fields[name]]
             return [(value, "utf-8") for value in (values[:1] if wanted == FIRST else values)]

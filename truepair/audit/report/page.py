@@ -51,6 +51,7 @@ class Kind:
     meaning: str
     groups: int
     pairs: int
+    capped: bool
     shown: list[Group]
 
 
@@ -133,7 +134,9 @@ def kinds_of(result: AuditResult, album: Album) -> list[Kind]:
             Group([album.shown(int(position)) for position in group.rows[:MEMBERS]], len(group.rows))
             for group in largest
         ]
-        found.append(Kind(kind, DUPLICATES.get(kind, kind), counts["groups"], counts["pairs"], shown))
+        found.append(
+            Kind(kind, DUPLICATES.get(kind, kind), counts["groups"], counts["pairs"], bool(counts["capped"]), shown)
+        )
     return found
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from truepair.errors import TruepairError
+from truepair.files import atomic_file, writing
 
 
 def write_tables(path: Path, schema: Any, tables: Iterable[Any]) -> None:
@@ -20,44 +18,13 @@ def write_tables(path: Path, schema: Any, tables: Iterable[Any]) -> None:
     """
     from pyarrow import parquet
 
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        try:
+    with atomic_file(path) as temporary:
+        with writing(path):
             writer = parquet.ParquetWriter(temporary, schema, compression="zstd")
-        except OSError as error:
-            raise refused(path, error) from error
         try:
             for table in tables:  # whose own errors (a source that vanished) are not this file's
-                write(writer, table, path)
+                with writing(path):
+                    writer.write_table(table, row_group_size=max(1, table.num_rows))
         finally:
-            close(writer, path)
-        try:
-            with temporary.open("r+b") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError as error:
-            raise refused(path, error) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def write(writer: Any, table: Any, path: Path) -> None:
-    try:
-        writer.write_table(table, row_group_size=max(1, table.num_rows))
-    except OSError as error:
-        raise refused(path, error) from error
-
-
-def close(writer: Any, path: Path) -> None:
-    try:
-        writer.close()
-    except OSError as error:
-        raise refused(path, error) from error
-
-
-def refused(path: Path, error: OSError) -> TruepairError:
-    return TruepairError(
-        f"{path} could not be written: {error.strerror or error}; free space on that disk, check the permissions "
-        "of the folder, or write elsewhere"
-    )
+            with writing(path):
+                writer.close()

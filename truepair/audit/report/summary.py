@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from truepair import __version__
+from truepair.audit.duplicates.find import MOST_GROUPS
 from truepair.audit.report.pair_table import COLUMNS
 from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
 from truepair.audit.row_ranges import whole
@@ -84,12 +85,18 @@ def swaps_of(result: AuditResult) -> IntArray:
 
 
 def duplicates_of(result: AuditResult) -> dict[str, dict[str, int]]:
-    """Kind → number of groups and of pairs in them, of the kinds that occur."""
+    """Kind → number of groups and of pairs in them, of the kinds that occur; `capped` where only the largest groups
+    were kept, so that there may be more.
+    """
     groups: Counter[str] = Counter(group.kind for group in result.duplicates)
     pairs: Counter[str] = Counter()
     for group in result.duplicates:
         pairs[group.kind] += len(group.rows)
-    return {kind: {"groups": groups[kind], "pairs": pairs[kind]} for kind in DUPLICATES if groups[kind]}
+    return {
+        kind: {"groups": groups[kind], "pairs": pairs[kind], "capped": groups[kind] >= MOST_GROUPS}
+        for kind in DUPLICATES
+        if groups[kind]
+    }
 
 
 def problems_of(result: AuditResult) -> dict[str, dict[str, int]]:

@@ -44,7 +44,10 @@ def summary_lines(result: AuditResult) -> list[tuple[str, str]]:
     proposed = [(found.caption_from, "caption"), (found.image_from, "image")]
     counts = [counted(int((column >= 0).sum()), noun) for column, noun in proposed]
     lines.append(("proposals", f"{' and '.join(counts)} that fit better, {counted(len(swaps_of(result)), 'swap')}"))
-    kinds = [f"{kind} {counted(n['groups'], 'group')}" for kind, n in duplicates_of(result).items()]
+    kinds = [
+        f"{kind} {'at least ' if n['capped'] else ''}{counted(n['groups'], 'group')}"
+        for kind, n in duplicates_of(result).items()
+    ]
     lines.append(("duplicates", ", ".join(kinds) or "none"))
     reasons = [f"{one_line(reason, 30)} {count['entries']:,}" for reason, count in problems_of(result).items()]
     lines.append(("problems", ", ".join(reasons[:6]) + (", …" if len(reasons) > 6 else "") or "none"))

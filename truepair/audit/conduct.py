@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from truepair.audit.audit_folder import AuditFolder, identity_of
 from truepair.audit.collection import Collection, EmbeddingCollection, PairsCollection
+from truepair.audit.early_checks import check_request
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.result import AuditResult, Rematch, Verdict
 from truepair.audit.row_ranges import words_at
+from truepair.audit.steps import Say, Steps
 from truepair.audit.witnessed import Witnessed
 from truepair.data.pairs import BoolArray, IntArray, Pairs
-from truepair.errors import InputError
-
-Say = Callable[[str], None]
-WORK = "work"
 
 
 def audit(
@@ -46,100 +44,81 @@ def audit(
         out: folder for the results: pairs.parquet, summary.json, report.html, problems.parquet, duplicates.parquet.
             An audit that was cut off goes on there. None writes nothing (and cannot be resumed).
         run: folder of a finished run.
-        options: bank, rematch, engine.
-        crossfit: how models are trained where there is neither run nor embeddings.
-        export: formats of the cleaned set: own, ids, csv, jsonl, parquet; needs `out`.
+        options: bank, rematch, engine, seed.
+        crossfit: how models are trained where there is neither run nor embeddings; `options` has their bank and seed.
+        export: formats of the cleaned set: own, ids, csv, jsonl, parquet; needs `out`, and is written to `out`/export.
+            What lies there from an earlier call stays as it is.
         progress: bars for long steps; None shows them on a terminal.
         say: told every step.
-        asked: what the summary says was asked for.
+        asked: what the summary says was asked for, beside the options; `source` is what the input is called.
 
     Raises:
-        InputError: nothing can be audited, or options do not go together; before any long work.
-        RunFolderError: `out` holds the audit of other pairs, or `run` is no finished run.
+        InputError: nothing can be audited, or options do not go together; the latter before any long work.
+        RunFolderError: `out` holds something else, the audit of other pairs included, or `run` is no finished run.
     """
     options = options or AuditOptions()
-    crossfit = crossfit or CrossFitting()
-    if export and out is None:
-        raise InputError("export needs a folder for the results (--out)")
-    collection = as_collection(pairs, progress)
+    crossfit = replace(crossfit or CrossFitting(), bank=options.bank, seed=options.seed)
+    run, out = (None if path is None else Path(path) for path in (run, out))
+    data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
+    asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
+    check_request(data, out, run=run, options=options, crossfit=crossfit, export=export, source=asked["source"])
+    collection = data if isinstance(data, Collection) else opened(data, progress)
+    way = way_of(collection, run)
+    chosen = {**asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})}
     steps = Steps(say)
     with workplace(out) as folder:
+        folder.begin(identity_of(collection, way, run, chosen))
         with steps("score"):
-            way, seen = witness(collection, folder, run, options, crossfit, progress, say)
+            seen = witness(collection, folder.work, run, options, crossfit, progress, say)
         with steps("judge"):
             verdict = verdict_of(seen, options)
         with steps("rematch"):
             rematched = rematch_of(collection, seen, verdict, options)
         result = conclude(collection, way, seen, verdict, rematched, steps)
-        result = replace(
-            result,
-            seconds=steps.seconds,
-            options={**(asked or {}), **asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})},
-        )
+        result = replace(result, seconds=steps.seconds, options={**asked, **chosen})
         if out is not None:
-            write(result, Path(out), export, say)
+            write(result, folder, export, say)
     return result
 
 
-def as_collection(pairs: Pairs | Collection | str | Path, progress: bool | None) -> Collection:
-    if isinstance(pairs, Collection):
-        return pairs
-    if isinstance(pairs, Pairs):
-        return PairsCollection(pairs)
+def opened(source: str | Path, progress: bool | None) -> Collection:
     from truepair.audit.inputs import open_collection
 
-    return open_collection(pairs, progress=progress)
+    return open_collection(source, progress=progress)
 
 
-class Steps:
-    """Times the steps, and tells of each."""
-
-    def __init__(self, say: Say) -> None:
-        self.seconds: dict[str, float] = {}
-        self.say = say
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        self.say(name)
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - start, 2)
+def way_of(collection: Collection, run: Path | None) -> str:
+    if isinstance(collection, EmbeddingCollection):
+        return "embeddings"
+    return "cross-fitting" if run is None else "run"
 
 
 @contextmanager
-def workplace(out: Path | str | None) -> Iterator[Path]:
-    """The folder for what an audit needs again when it goes on."""
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
-            yield Path(folder)
+def workplace(out: Path | None) -> Iterator[AuditFolder]:
+    """The folder of the audit; one that vanishes afterwards where nothing is to be written."""
+    if out is not None:
+        yield AuditFolder(out)
         return
-    place = Path(out) / WORK
-    place.mkdir(parents=True, exist_ok=True)
-    yield place
+    with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
+        yield AuditFolder(Path(folder))
 
 
 def witness(
     collection: Collection,
     folder: Path,
-    run: Path | str | None,
+    run: Path | None,
     options: AuditOptions,
     crossfit: CrossFitting,
     progress: bool | None,
     say: Say,
-) -> tuple[str, Witnessed]:
-    """The way of scoring, and what was seen.
-
-    Raises:
-        InputError: a run was given for embeddings, which need none; Ray for pairs that are trained on.
-    """
+) -> Witnessed:
+    """What the way of scoring sees; kept in the folder, so that it goes on after a stop."""
     if isinstance(collection, EmbeddingCollection):
-        if run is not None:
-            raise InputError(f"{collection.name} holds embeddings, which are scored as they are; leave out --run")
         from truepair.audit.embedding_way import by_embeddings
         from truepair.audit.progress_bar import bar
 
         with bar("pairs", len(collection), progress) as moved:
-            seen = by_embeddings(
+            return by_embeddings(
                 collection,
                 folder / "scores",
                 bank=options.bank,
@@ -148,21 +127,22 @@ def witness(
                 workers=options.workers,
                 progress=moved,
             )
-        return "embeddings", seen
-    if options.engine != "local":
-        raise InputError(
-            f"--engine {options.engine} scores embeddings; {collection.name} has none. Leave it out, or give embeddings"
-        )
-    if not isinstance(collection, PairsCollection):
-        raise InputError(f"{collection.name} has neither features nor embeddings to score by")
+    assert isinstance(collection, PairsCollection)
     if run is not None:
         from truepair.audit.run_way import by_run
 
-        return "run", by_run(collection.pairs, Path(run), bank=options.bank, seed=options.seed, device=crossfit.device)
+        return by_run(
+            collection.pairs,
+            run,
+            folder / "run",
+            bank=options.bank,
+            seed=options.seed,
+            device=crossfit.device,
+            progress=progress,
+        )
     from truepair.audit.crossfit import cross_fit
 
-    shared = replace(crossfit, bank=options.bank, seed=options.seed)
-    return "cross-fitting", cross_fit(collection.pairs, shared, folder / "crossfit", progress=progress, say=say)
+    return cross_fit(collection.pairs, crossfit, folder / "crossfit", progress=progress, say=say)
 
 
 def verdict_of(seen: Witnessed, options: AuditOptions) -> Verdict:
@@ -194,6 +174,8 @@ def rematch_of(collection: Collection, seen: Witnessed, verdict: Verdict, option
         caption_of = np.array([number.setdefault(caption, len(number)) for caption in words], dtype=np.int64)
     else:
         caption_of = np.arange(len(seen.rows), dtype=np.int64)
+    if seen.cells is not None:
+        return seen.cells.rematch(order, image_of, caption_of)
     return rematch(order, seen.judges, image_of, caption_of)
 
 
@@ -215,31 +197,31 @@ def conclude(
         found += [p for p in caption_problems(collection) if (p.entry, p.reason) not in known]
     truth = collection.mismatched()
     mismatched: BoolArray | None = None if truth is None else truth[seen.rows]
-    scores = None if mismatched is None else scores_against(verdict, mismatched)
     return AuditResult(
         collection=collection,
         way=way,
         rows=seen.rows,
         similarity=seen.given.similarity,
         indicators=seen.given.indicators,
-        verdict=verdict,
+        verdict=replace(verdict, details={**verdict.details, **seen.details}),
         reasons=words,
         rematch=rematched,
         duplicates=duplicates,
         problems=found,
         mismatched=mismatched,
-        scores=scores,
+        scores=None if mismatched is None else scores_against(verdict, mismatched),
     )
 
 
-def write(result: AuditResult, out: Path, export: Sequence[str], say: Say) -> list[Path]:
-    """The results, and the cleaned set where it is asked for."""
+def write(result: AuditResult, folder: AuditFolder, export: Sequence[str], say: Say) -> None:
+    """The results, and the cleaned set where it is asked for and not there yet."""
     from truepair.audit.report import write_audit
 
-    written = write_audit(result, out, progress=lambda name: say(f"writing {name}"))
+    write_audit(result, folder.path, progress=lambda name: say(f"writing {name}"))
     if export:
         from truepair.audit.export import export as export_pairs
+        from truepair.audit.export.check import exported
 
-        say("exporting")
-        written += export_pairs(result, out / "export", export)
-    return written
+        if not exported(export, folder.export):
+            say("exporting")
+            export_pairs(result, folder.export, export)

@@ -1,0 +1,54 @@
+"""Audits of a few dozen pairs, each within seconds."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from tests.audit.inputs.made_pictures import write_pictures
+from truepair.audit import AuditOptions, CrossFitting, near_mismatches
+from truepair.cli import main
+
+QUICK = ["--epochs", "2", "--width", "16", "--folds", "2", "--bank", "64", "--quiet"]
+QUICK_OPTIONS = {"options": AuditOptions(bank=64), "crossfit": CrossFitting(folds=2, epochs=2, width=16)}
+FILES = {"pairs.parquet", "summary.json", "report.html", "problems.parquet", "duplicates.parquet"}
+WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "cat", "dog", "tree", "house", "boat")
+
+
+@pytest.fixture
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few steps of the search for near mismatches, which says nothing of so few pairs."""
+    monkeypatch.setattr(near_mismatches, "STEPS", 5)
+
+
+def run_cli(data: object, out: Path, *options: str) -> int:
+    return main(["audit", str(data), "--out", str(out), *options])
+
+
+def rows_of(folder: Path, name: str = "pairs.parquet") -> list[dict[str, object]]:
+    return parquet.read_table(folder / name).to_pylist()
+
+
+def summary_of(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def write_picture_folder(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Pictures of noise with captions of four words; (file, caption) of each. No table is written."""
+    write_pictures(folder, count)
+    rng = np.random.default_rng(0)
+    return [(f"p{k}.png", " ".join(rng.choice(WORDS, 4, replace=False))) for k in range(count)]
+
+
+def write_embeddings(folder: Path, images: np.ndarray, texts: np.ndarray) -> str:
+    """Two arrays; the source that means both."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "img.npy", images)
+    np.save(folder / "txt.npy", texts)
+    return f"{folder / 'img.npy'},{folder / 'txt.npy'}"

@@ -1,0 +1,117 @@
+"""An audit killed without warning goes on with the same command, and ends with the same bytes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.audit.small_audits import FILES, rows_of
+from truepair.cli import main
+from truepair.training import loop
+
+OPTIONS = ["--epochs", "8", "--width", "16", "--folds", "2", "--bank", "32", "--batch-size", "8", "--threads", "1"]
+
+DYING = """
+import os, signal, sys
+from truepair.audit import crossfit
+from truepair.cli import main
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+crossfit.write_bytes_atomically = die
+sys.exit(main(sys.argv[1:]))
+"""
+"""`truepair`, killed when a fold is scored and the scores are about to be written."""
+
+
+def command(data, out, start=("-m", "truepair")):
+    return [sys.executable, *start, "audit", str(data), "--out", str(out), "--noise", "0.4", *OPTIONS]
+
+
+def kill_after_epochs(process, metrics, epochs):
+    deadline = time.monotonic() + 120
+    while not metrics.exists() or len(metrics.read_text().splitlines()) < epochs:
+        assert process.poll() is None, "the audit ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_killed_in_training_and_in_scoring_it_ends_with_the_same_bytes(tiny, tmp_path, capsys):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert main(command(tiny, whole)[3:]) == 0
+    assert capsys.readouterr().err == "", "quiet where nobody looks"
+    fold = cut / "work" / "crossfit" / "fold0"
+    process = subprocess.Popen(command(tiny, cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kill_after_epochs(process, fold / "metrics.jsonl", 2)
+    assert not (fold / "result.json").exists(), "the model was trained before the kill; make it longer"
+    killed = subprocess.run(command(tiny, cut, ("-c", DYING)), capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert (fold / "result.json").exists() and not fold.with_suffix(".safetensors").exists()
+    trained = (fold / "model.safetensors").stat().st_mtime_ns
+    assert main(command(tiny, cut)[3:]) == 0
+    assert (fold / "model.safetensors").stat().st_mtime_ns == trained, "a finished model was trained again"
+    assert {path.name for path in cut.iterdir()} == {*FILES, "work"}
+    for name in ("pairs.parquet", "problems.parquet", "duplicates.parquet"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes(), name
+    assert len(rows_of(cut)) == 96
+
+
+def test_ctrl_c_in_training_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsys):
+    train_batch, done = loop.Training._train_batch, []
+
+    def interrupting(self, *arguments):
+        done.append(1)
+        if len(done) == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return train_batch(self, *arguments)
+
+    monkeypatch.setattr(loop.Training, "_train_batch", interrupting)
+    assert main(command(tiny, tmp_path / "out")[3:]) == 130
+    assert "Nothing is lost. The same command goes on where it stopped." in capsys.readouterr().err
+    assert len(done) == 30
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
+    """What was compared before is in files; that it is not compared again is in test_run_way."""
+    import truepair
+    from truepair.audit import AuditOptions, cell_space
+    from truepair.models.config import SAFConfig
+    from truepair.training.setup import Setup
+
+    class Killed(BaseException):
+        """Stands for whatever ends a process without warning."""
+
+    monkeypatch.setattr("truepair.audit.near_mismatches.STEPS", 5)
+    monkeypatch.setattr(cell_space, "AT_ONCE", 16)
+    setup = Setup(model=SAFConfig(width=16, word_width=8, similarity_width=8))
+    options = {"epochs": 1, "batch_size": 16, "minimum_count": 1, "progress": False}
+    pairs = truepair.load(tiny)
+    run = truepair.fit(pairs, method="infonce", setup=setup, out=tmp_path / "run", **options).path
+    test = truepair.load(tiny, "test")
+
+    def audit(out):
+        return truepair.audit(test, out, run=run, options=AuditOptions(bank=8), progress=False)
+
+    audit(tmp_path / "whole")
+    written, write = [], cell_space.write_bytes_atomically
+
+    def dying(path, data):
+        written.append(path)
+        if len(written) == 2:
+            raise Killed
+        write(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cell_space, "write_bytes_atomically", dying)
+        with pytest.raises(Killed):
+            audit(tmp_path / "cut")
+    assert len(list((tmp_path / "cut" / "work" / "run").iterdir())) == 1
+    audit(tmp_path / "cut")
+    assert (tmp_path / "cut" / "pairs.parquet").read_bytes() == (tmp_path / "whole" / "pairs.parquet").read_bytes()

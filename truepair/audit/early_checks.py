@@ -1,0 +1,97 @@
+"""What can be refused before anything is read or trained, and is: an audit may take hours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from truepair.audit.audit_folder import AuditFolder
+from truepair.audit.collection import Collection, EmbeddingCollection
+from truepair.audit.export.check import check_export
+from truepair.audit.options import AuditOptions, CrossFitting
+from truepair.errors import InputError
+
+
+def check_request(
+    data: Collection | str | Path,
+    out: Path | None,
+    *,
+    run: Path | None,
+    options: AuditOptions,
+    crossfit: CrossFitting,
+    export: Sequence[str] = (),
+    embeddings: bool = False,
+    noise: bool = False,
+    table: str | None = None,
+    source: str | None = None,
+) -> None:
+    """Refuse what cannot be audited as it is asked.
+
+    Args:
+        data: the collection, or the name of the input before it is opened.
+        embeddings: the input was said to be embeddings.
+        noise: its pairs are to be mismatched first, for a trial.
+        table: the table of the input that was named.
+        source: the name of the input, where it has one.
+
+    Raises:
+        InputError: options do not go with each other or with the input.
+        RunFolderError: `out` holds something else than an audit, or there is no finished run in `run`.
+    """
+    name = data.name if isinstance(data, Collection) else str(data)
+    embedded = isinstance(data, EmbeddingCollection) if isinstance(data, Collection) else is_embedded(data, table)
+    if embeddings and not embedded:
+        raise InputError(
+            f"{name} holds no embeddings; give a folder with img_emb/ and text_emb/, or "
+            '"images.npy,texts.npy", or leave out --embeddings to have models trained'
+        )
+    if embedded and run is not None:
+        raise InputError(f"{name} holds embeddings, which are scored as they are; leave out --run")
+    if embedded and noise:
+        raise InputError(f"{name} holds embeddings; a trial with noise needs pairs with features. Leave out --noise")
+    if not embedded and options.engine != "local":
+        raise InputError(f"--engine {options.engine} scores embeddings, and {name} has none; leave it out")
+    if not embedded and run is None:
+        check_method(crossfit.method)
+    if run is not None:
+        from truepair.training.fit import open_run
+
+        open_run(run)
+    if export and out is None:
+        raise InputError("an export needs a folder for the results (--out)")
+    if out is not None:
+        AuditFolder(out).check()
+        if export:
+            check_export(export, data, AuditFolder(out).export, source=source)
+    if noise and "own" in export and not is_precomp_name(data, source):
+        raise InputError(
+            f"{name}: with noise its pairs are not those of its files, so they cannot be written in its own format. "
+            "Export ids, csv, jsonl or parquet instead"
+        )
+
+
+def is_embedded(source: str | Path, table: str | None) -> bool:
+    from truepair.audit.inputs.embedding_files import is_embeddings
+
+    return table is None and is_embeddings(source)
+
+
+def is_precomp_name(data: Collection | str | Path, source: str | None) -> bool:
+    from truepair.audit.export.own_precomp import is_precomp
+
+    name = source if isinstance(data, Collection) else str(data)
+    return name is not None and is_precomp(name)
+
+
+def check_method(name: str) -> None:
+    """Refuse a method that cannot train the models of cross-fitting.
+
+    Raises:
+        InputError: it is unknown, or learns from class labels instead of pairs.
+    """
+    from truepair.methods import CONFIGS, learns_from_labels
+
+    fitting = [method for method in CONFIGS if not learns_from_labels(method)]
+    if name not in fitting:
+        why = "learns from class labels" if name in CONFIGS else "is unknown"
+        raise InputError(f"method {name!r} {why}; the models of an audit are trained by {', '.join(fitting)}")

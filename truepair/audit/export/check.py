@@ -1,0 +1,65 @@
+"""What can be told of an export before the audit begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from truepair.audit.collection import Collection
+from truepair.audit.export.folder import FORMATS
+from truepair.errors import InputError
+
+_HOLDS = {"own": "own", "ids": "kept_ids.txt"}
+
+
+def check_export(formats: Sequence[str], data: Collection | str | Path, out: Path, *, source: str | None) -> None:
+    """Refuse, before hours of work, an export that would fail after them.
+
+    Args:
+        formats: what is asked for.
+        data: the collection, or the name of the input before it is opened.
+        out: the folder to export to.
+        source: the name of the input, where it has one.
+
+    Raises:
+        InputError: a format is unknown; `own` of an input that has none that can be written; or `out` holds something
+            already, but not all of these formats.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise InputError(f"export: unknown format {unknown[0]!r}; choose from {', '.join(FORMATS)}")
+    if "own" in formats and not has_own_format(data, source):
+        name = data.name if isinstance(data, Collection) else data
+        raise InputError(
+            f"{name} has no format of its own that can be written; that of precomp folders, tables, shards and "
+            "embeddings can. Export ids, csv, jsonl or parquet instead"
+        )
+    if out.exists() and not exported(formats, out) and not (out.is_dir() and not any(out.iterdir())):
+        raise InputError(
+            f"{out} exists already, without {' and '.join(missing(formats, out))}; move it away, to have all that is "
+            "asked for written anew"
+        )
+
+
+def exported(formats: Sequence[str], out: Path) -> bool:
+    """Whether the folder holds an export in all of these formats. One that exists is whole."""
+    return out.is_dir() and not missing(formats, out)
+
+
+def missing(formats: Sequence[str], out: Path) -> list[str]:
+    return [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
+
+
+def has_own_format(data: Collection | str | Path, source: str | None) -> bool:
+    """Whether the input has a format that `own` can write."""
+    from truepair.audit.export.own_precomp import is_precomp
+    from truepair.audit.inputs.embedding_files import EmbeddingFiles
+    from truepair.audit.inputs.shards import ShardCollection
+    from truepair.audit.inputs.tables import TableCollection
+    from truepair.data.sources import has_own_labels, is_drawn
+
+    if isinstance(data, EmbeddingFiles | TableCollection | ShardCollection):
+        return True
+    if isinstance(data, Collection):
+        return source is not None and is_precomp(source)
+    return not is_drawn(data) and not has_own_labels(data)
