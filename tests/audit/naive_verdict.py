@@ -46,7 +46,7 @@ def naive_p_match(value, knots):
     raise ValueError(value)
 
 
-def naive_share(score, ruler):
+def naive_share(score, ruler, caution):
     """(π, standard error, quantile) by counting, without ties in the ruler."""
     ruler, best = sorted(ruler), None
     low, high = max(10, len(ruler) // 20), len(ruler) * 0.95
@@ -55,8 +55,8 @@ def naive_share(score, ruler):
         below = sum(1 for value in score if value <= edge) / len(score)
         least = max(below, 1 / len(score))
         error = least / q * math.sqrt((1 - q) / (q * len(ruler)) + (1 - least) / (least * len(score)))
-        if best is None or below / q + 1.64 * error < best[0]:
-            best = below / q + 1.64 * error, below / q, error, q
+        if best is None or below / q + caution * error < best[0]:
+            best = below / q + caution * error, below / q, error, q
     return min(best[1], 1.0), best[2], best[3]
 
 

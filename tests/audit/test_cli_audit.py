@@ -1,9 +1,9 @@
 """`truepair audit`: help, what is refused before any work, trials, exports, and an input full of faults."""
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -37,12 +37,10 @@ def test_help_is_instant_and_without_torch():
         "try: main(['audit', '--help'])\n"
         "except SystemExit: sys.exit('torch' in sys.modules or 'pyarrow' in sys.modules)"
     )
-    seconds = []
-    for _ in range(3):
-        start = time.monotonic()
-        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-        seconds.append(time.monotonic() - start)
-    assert min(seconds) < 1.0
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0  # of work; the machine may be busy
     for option in ("--embeddings", "--run", "--export", "--engine", "--folds", "--noise-kind", "examples:"):
         assert option in done.stdout
 
@@ -128,9 +126,9 @@ def test_scenes_with_noise_of_a_trial_and_exports(tmp_path, capsys):
     asked = {"source": "scenes:60", "noise": 0.4, "noise_seed": 5, "noise_kind": "caption", "run": None}
     assert {name: facts["options"][name] for name in asked} == asked
     kept = (out / "export" / "kept_ids.txt").read_text().split()
-    assert kept == [row["pair_id"] for row in rows if not row["flagged"]]
+    assert kept == [row["pair_id"] for row in rows if row["p_match"] >= 0.8]
     listed = [json.loads(line) for line in (out / "export" / "kept.jsonl").read_text().splitlines()]
-    assert [entry["caption"] for entry in listed] == [row["caption"] for row in rows if not row["flagged"]]
+    assert [entry["caption"] for entry in listed] == [row["caption"] for row in rows if row["p_match"] >= 0.8]
     assert "AUROC" in capsys.readouterr().out
     before = contents(out)
     assert run_cli("scenes:60", out, *options) == 0, "the same command again"
@@ -150,7 +148,7 @@ def test_the_own_format_of_a_precomp_folder(tiny, tmp_path):
     truepair.audit(tiny, tmp_path / "python", **QUICK_OPTIONS, export=["own"], progress=False)
     ours, theirs = (contents(tmp_path / name / "export") for name in ("cli", "python"))
     assert ours == theirs and "own/train_ims.npy" in ours
-    kept = sum(not row["flagged"] for row in rows_of(tmp_path / "cli"))
+    kept = sum(row["p_match"] >= 0.8 for row in rows_of(tmp_path / "cli"))
     assert len(truepair.load(tmp_path / "cli" / "export" / "own")) == kept
 
 

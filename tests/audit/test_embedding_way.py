@@ -20,27 +20,35 @@ from truepair.audit.samples import usable_rows
 pytestmark = pytest.mark.usefixtures("short_search")
 
 BAD = {7: np.nan, 8: 0.0, 40: np.inf, 199: np.nan}
-SWAPS = [(3, 50), (20, 120), (41, 198)]
+SWAPS = [(3, 50), (20, 120), (41, 198), (60, 160)]
+
+
+PARTNER = {a: b for pair in SWAPS for a, b in (pair, pair[::-1])}
 
 
 class Named(ArrayCollection):
-    """Every pair has words and a name that tell its row."""
+    """Every pair has words and a name that tell its row, and it is known which are mismatched."""
 
     def ids(self, start, stop):
         return [f"pair{row}" for row in range(start, min(stop, len(self)))]
 
     def captions(self, start, stop):
-        return [f"caption {self.caption_row(row)}" for row in range(start, min(stop, len(self)))]
+        return [caption_of(row) for row in range(start, min(stop, len(self)))]
 
     def image_names(self, start, stop):
         return [f"image {row}" for row in range(start, min(stop, len(self)))]
 
-    def caption_row(self, row):
-        return {a: b for pair in SWAPS for a, b in (pair, pair[::-1])}.get(row, row)
+    def mismatched(self):
+        return np.isin(np.arange(len(self)), list(PARTNER))
+
+
+def caption_of(row):
+    """Both pairs of the last swap have the same words, and so do two that match."""
+    return "the same" if row in SWAPS[-1] else "caption 150" if row == 151 else f"caption {PARTNER.get(row, row)}"
 
 
 def swapped_pairs(words=True):
-    """200 pairs that fit closely, three times two that exchanged their captions, four rows that cannot be used."""
+    """200 pairs that fit closely, four times two that exchanged their captions, four rows that cannot be used."""
     images, _ = random_pairs(200, 32)
     texts = images + 0.2 * np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
     for a, b in SWAPS:
@@ -52,31 +60,34 @@ def swapped_pairs(words=True):
 
 @pytest.mark.parametrize("words", [True, False])
 def test_swapped_captions_are_found_in_spite_of_unusable_rows(tmp_path, words):
-    """pair_id, p_match and proposals of one row of the table belong to one pair of the input."""
+    """pair_id, p_match, truth and proposals of one row of the table belong to one pair of the input."""
     result = truepair.audit(swapped_pairs(words), tmp_path / "out", options=AuditOptions(bank=64), progress=False)
     table = {row["row"]: row for row in rows_of(tmp_path / "out")}
-    assert set(table) == set(range(200)) - set(BAD)
-    wrong = {row for pair in SWAPS for row in pair}
-    partner = {a: b for pair in SWAPS for a, b in (pair, pair[::-1])}
+    assert list(table) == result.rows.tolist() == [row for row in range(200) if row not in BAD]
     name = "pair{}" if words else "id{}"
     for row, entry in table.items():
         assert entry["pair_id"] == name.format(row)
-        assert entry["caption"] == (f"caption {partner.get(row, row)}" if words else "")
-        assert entry["flagged"] == (row in wrong) == (entry["p_match"] < 0.5), row
-        expected = name.format(partner[row]) if row in wrong else None
-        assert entry["proposed_caption_pair"] == entry["proposed_image_pair"] == entry["swap_with"] == expected
-        if row in wrong:
+        assert entry["caption"] == (caption_of(row) if words else "")
+        assert entry["flagged"] == (row in PARTNER) == (entry["p_match"] < 0.5), row
+        assert entry.get("mismatched", row in PARTNER) == (row in PARTNER)
+        expected = name.format(PARTNER[row]) if row in PARTNER else None
+        assert entry["proposed_image_pair"] == expected
+        if words and row in SWAPS[-1]:  # nobody is offered the words it has already
+            assert entry["proposed_caption_pair"] != expected and entry["swap_with"] is None
+            continue
+        assert entry["proposed_caption_pair"] == entry["swap_with"] == expected
+        if row in PARTNER:
             assert entry["proposed_caption_fit"] > 0.9 and entry["proposed_image_fit"] > 0.9
-            if words:
-                assert (entry["proposed_caption"], entry["proposed_image"]) == (
-                    f"caption {row}",
-                    f"image {partner[row]}",
-                )
+        if row in PARTNER and words:
+            assert entry["proposed_caption"] == f"caption {row}"
+            assert entry["proposed_image"] == f"image {PARTNER[row]}"
+    assert (result.scores is None) == (not words)
+    groups = [(group.kind, result.rows[group.rows].tolist()) for group in result.duplicates]
+    assert groups == ([("same-caption", list(SWAPS[-1])), ("same-caption", [150, 151])] if words else [])
     problems = rows_of(tmp_path / "out", "problems.parquet")
     reasons = {(problem["entry"], problem["row"] - 1000, problem["reason"]) for problem in problems}
     expected = {7: "nan-row", 8: "zero-row", 40: "nan-row", 199: "nan-row"}
     assert {(name.format(row), row, reason) for row, reason in expected.items()} <= reasons
-    assert len(result) == 196 and result.rows.tolist() == sorted(table)
 
 
 def test_blocks_and_vectors_are_by_position(tmp_path, monkeypatch):

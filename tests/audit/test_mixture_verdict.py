@@ -31,9 +31,11 @@ def test_two_groups_are_told_apart(share, columns):
 
 
 def test_the_interval_is_as_wide_as_the_estimate_varies():
-    found = [judge_by_mixture(made(800, 0.3, apart=4.0, seed=seed)[0], seed=seed) for seed in range(12)]
-    width = np.mean([verdict.noise_rate_high - verdict.noise_rate_low for verdict in found]) / (2 * 1.96)
-    assert width == pytest.approx(np.std([verdict.noise_rate for verdict in found]), rel=0.6)
+    found = [judge_by_mixture(made(500, 0.3, apart=4.0, seed=seed)[0], seed=seed) for seed in range(8)]
+    error = np.mean([verdict.noise_rate_high - verdict.noise_rate_low for verdict in found]) / (2 * 1.96)
+    # Pairs drawn again are not exactly 30 % mismatched ones, as they are here.
+    drawn = (0.3 * 0.7 / 500) ** 0.5
+    assert error == pytest.approx((drawn**2 + np.var([verdict.noise_rate for verdict in found])) ** 0.5, rel=0.3)
 
 
 def test_the_interval_of_many_pairs_is_narrower_than_that_of_the_pairs_drawn_again(monkeypatch):
@@ -53,7 +55,7 @@ def test_one_group_is_left_alone(pairs):
     assert verdict.noise_rate == verdict.noise_rate_low == 0 <= verdict.noise_rate_high <= 1
 
 
-@pytest.mark.parametrize("evidence", [[[1.0]], [[1.0], [2.0]], [[0.1, 5.0]] * 400, [[0.1], [0.1 + 1e-16]] * 20])
+@pytest.mark.parametrize("evidence", [[[1.0]], [[1.0], [2.0]], [[0.1, 5.0]] * 400, [[0.1], [0.1]] * 20])
 def test_hardly_any_or_equal_pairs_are_one_group(evidence):
     verdict = judge_by_mixture(np.array(evidence))
     assert not verdict.two_groups and not verdict.flagged.any() and len(verdict.p_match) == len(evidence)

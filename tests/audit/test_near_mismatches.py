@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from truepair.audit.near_mismatches import _maximise, near_shares, skill_of
+from truepair.audit.tilts import fit_tilts, log_probability
 
 
 def made(pairs, random, near, *, known=2000, places=(0.0, 2.0, 5.0), seed=0):
@@ -26,16 +27,17 @@ def test_shares_of_a_tilt_are_found(random, near):
     assert found.shares["random"] == pytest.approx(random, abs=0.02)
     assert found.shares["near"] == pytest.approx(near, abs=0.02)
     assert found.total == sum(found.shares.values()) and abs(found.total - random - near) < 3 * found.error + 0.005
-    assert found.believed == (near > 0.06 and near > 2 * random)
+    assert found.believed == (near > 2 * random)
 
 
 @pytest.mark.parametrize(
     ("random", "near", "places", "believed"),
     [
         (0.0, 0.3, (0.0, 2.0, 5.0), True),
-        (0.0, 0.03, (0.0, 2.0, 5.0), False),  # too few
+        (0.0, 0.05, (0.0, 3.0, 6.0), False),  # too few
         (0.2, 0.3, (0.0, 2.0, 5.0), False),  # less than twice the random ones
         (0.1, 0.3, (0.0, 2.0, 5.0), True),
+        (0.0, 0.15, (0.0, 0.5, 3.0), False),  # matched pairs alone would be as often below random mismatches
         (0.0, 0.3, (0.0, 0.7, 1.8), False),  # matched pairs are too often below random mismatches
     ],
 )
@@ -65,6 +67,31 @@ def test_units_and_order_of_the_scores_do_not_matter():
     plain = near_shares(score, rulers, 0.1)
     moved = near_shares(1e3 * score[::-1] + 1e5, {kind: 1e3 * rows + 1e5 for kind, rows in rulers.items()}, 0.1)
     assert moved.shares == pytest.approx(plain.shares, abs=1e-3) and moved.skill == pytest.approx(plain.skill)
+
+
+# --- Tilts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tilts_are_those_of_a_logistic_regression(seed):
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(seed)
+    score, counts = rng.normal(size=40), rng.uniform(0, 9, (3, 40)) * (rng.uniform(size=(3, 40)) > 0.3)
+    oracle = LogisticRegression(C=1e3, tol=1e-12, max_iter=10_000)
+    oracle.fit(np.tile(score, 3)[:, None], np.repeat([0, 1, 2], 40), sample_weight=counts.ravel())
+    found = fit_tilts(counts, score, np.zeros((2, 3)))
+    expected = oracle.predict_log_proba(score[:, None]).T
+    np.testing.assert_allclose(log_probability(score, found), expected, atol=1e-5)
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
+    again = fit_tilts(counts, score, rng.normal(size=(2, 3)))
+    np.testing.assert_allclose(log_probability(score, again), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("counts", [[[1, 0], [0, 1], [0, 0]], [[1e6, 0], [0, 1e-9], [1, 1]], [[0, 0], [0, 0], [0, 0]]])
+def test_tilts_of_kinds_that_do_not_overlap_are_finite(counts):
+    found = fit_tilts(np.array(counts, dtype=float), np.array([-1.0, 1.0]), np.zeros((2, 3)))
+    assert np.isfinite(found).all()
 
 
 # --- Skill --------------------------------------------------------------------------------------------------------

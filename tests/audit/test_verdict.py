@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from tests.audit.naive_verdict import naive_error, naive_knots, naive_p_match, naive_share
 from truepair.audit.calibration import Calibration
 from truepair.audit.evidence import Witness, evidence_of, logit, varying
-from truepair.audit.verdict import Ruler, combine, estimate_share, judge, ratio_error
+from truepair.audit.verdict import CAUTION, Ruler, combine, estimate_share, judge, ratio_error
 from truepair.errors import InputError
 
 
@@ -62,7 +62,7 @@ def covered(pairs, share, known):
     return np.mean(found, axis=0).tolist()
 
 
-@pytest.mark.parametrize(("share", "least"), [(0.0, 0.9), (0.1, 0.9), (0.4, 0.75), (0.95, 0.65)])
+@pytest.mark.parametrize(("share", "least"), [(0.0, 0.9), (0.1, 0.8), (0.4, 0.75), (0.95, 0.65)])
 def test_the_share_is_found_where_many_mismatches_are_known(share, least):
     often, mean = covered(6000, share, 20_000)
     assert often >= least
@@ -90,12 +90,11 @@ def test_few_clean_pairs_hide_a_wrong_one_but_it_ranks_last():
     assert judge(evidence, yardstick).p_match.argmin() == 17
 
 
-@pytest.mark.parametrize("known", [20, 300])
-def test_small_yardsticks_give_wide_intervals(known):
-    evidence, _, yardstick = made(400, 0.4, known)
-    verdict = judge(evidence, yardstick)
-    assert verdict.two_groups and verdict.noise_rate == pytest.approx(0.4, abs=0.2)
-    assert (verdict.noise_rate_high - verdict.noise_rate_low > 0.15) == (known == 20)
+def test_small_yardsticks_give_wide_intervals():
+    verdicts = [judge(*made(400, 0.4, known, seed=2)[::2]) for known in (20, 300)]
+    widths = [verdict.noise_rate_high - verdict.noise_rate_low for verdict in verdicts]
+    assert widths[0] > 1.2 * widths[1]
+    assert all(verdict.two_groups and verdict.noise_rate == pytest.approx(0.4, abs=0.15) for verdict in verdicts)
 
 
 def test_near_mismatches_are_judged_by_a_yardstick_of_both_kinds():
@@ -129,7 +128,7 @@ def two_columns(second, *, pairs=5000, share=0.4):
         ("constant", lambda rng, matched: np.full(len(matched), 0.1), 0.0, 0.0),
         ("better", lambda rng, matched: rng.normal(size=len(matched)) + 5 * matched, 1.1, 9.0),
         ("worse", lambda rng, matched: rng.normal(size=len(matched)) + 1 * matched, 0.0, 0.8),
-        ("reversed", lambda rng, matched: rng.normal(size=len(matched)) - 2 * matched, 0.0, 0.25),
+        ("reversed", lambda rng, matched: rng.normal(size=len(matched)) - 2 * matched, 0.0, 0.4),
         ("the same, a thousandfold", lambda rng, matched: 1e3 * (rng.normal(size=len(matched)) + 3 * matched), 0, 2e-3),
         ("noise", lambda rng, matched: rng.normal(size=len(matched)), 0.0, 0.8),
     ],
@@ -185,7 +184,7 @@ def test_weights_are_in_units_of_the_spread():
 def test_share_as_plain_loops_say(pairs, known, seed):
     evidence, _, yardstick = made(pairs, [0, 0.1, 0.3, 0.6, 0.9, 1][seed], known, seed=seed, apart=2.0)
     found = estimate_share(evidence[:, 0], yardstick["random"][:, 0])
-    expected = naive_share(evidence[:, 0].tolist(), yardstick["random"][:, 0].tolist())
+    expected = naive_share(evidence[:, 0].tolist(), yardstick["random"][:, 0].tolist(), CAUTION)
     assert (found.share, found.error, found.quantile) == pytest.approx(expected, rel=1e-12)
 
 

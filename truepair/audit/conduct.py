@@ -67,7 +67,7 @@ def audit(
     chosen = {**asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})}
     steps = Steps(say)
     with workplace(out) as folder:
-        folder.begin(identity_of(collection, way, run, chosen))
+        folder.begin(identity_of(collection, way, run, {name: chosen[name] for name in chosen if name != "keep"}))
         with steps("score"):
             seen = witness(collection, folder.work, run, options, crossfit, progress, say)
         with steps("judge"):

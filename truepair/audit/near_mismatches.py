@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from truepair.audit.tilts import fit_tilts, log_probability
 from truepair.data.pairs import Array
 
 LEAST_NEAR = 0.1
@@ -107,20 +108,17 @@ def _maximise(
     The three densities are tilts of each other, log linear in the score, with counts of both mismatched kinds observed:
     each step is a multinomial logistic regression of the kind on the score.
     """
-    from sklearn.linear_model import LogisticRegression
-
     counts = given + random + near
     mean = float((score * counts).sum() / counts.sum())
     z = (score - mean) / max(float(np.sqrt(((score - mean) ** 2 * counts).sum() / counts.sum())), 1e-12)
     known = np.stack([np.zeros_like(near), random, near])
     shares = np.array(start)
     belief = np.stack([z > 0, z < -0.5, (z >= -0.5) & (z <= 0)]) * 0.8 + 0.2 / 3
-    rows, kinds = np.tile(z, 3)[:, None], np.repeat([0, 1, 2], len(z))
-    regression = LogisticRegression(C=1e3, max_iter=50, tol=1e-6, warm_start=True)
+    tilts = np.zeros((2, 3))
     for _ in range(STEPS):
         weights = given * belief + known
-        regression.fit(rows, kinds, sample_weight=weights.ravel())
-        log_odds = regression.predict_log_proba(z[:, None]).T - np.log(weights.sum(axis=1))[:, None]
+        tilts = fit_tilts(weights, z, tilts)
+        log_odds = log_probability(z, tilts) - np.log(np.maximum(weights.sum(axis=1), 1e-300))[:, None]
         belief = np.exp(log_odds - log_odds.max(axis=0)) * shares[:, None]
         belief /= belief.sum(axis=0)
         before, shares = shares, np.maximum((belief * given).sum(axis=1) / given.sum(), 1e-9)

@@ -55,6 +55,9 @@ class AuditOptions:
     rematch: int = field(
         default=5000, metadata={"help": "flagged pairs, the most suspicious first, to find better partners for"}
     )
+    keep: float = field(
+        default=0.8, metadata={"help": "least probability of the pairs that --export keeps; flagged ones never are"}
+    )
     engine: Literal["local", "ray"] = field(
         default="local", metadata={"help": "what scores embeddings: this process, or Ray's workers"}
     )
@@ -67,6 +70,8 @@ class AuditOptions:
         for name, least in (("bank", 2), ("rematch", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        if not 0 <= self.keep <= 1:
+            raise InputError(f"keep is {self.keep}; expected a probability in [0, 1]")
         if self.workers is not None and self.workers < 1:
             raise InputError(f"workers is {self.workers}; expected at least 1")
         if self.engine not in ("local", "ray"):

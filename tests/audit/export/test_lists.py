@@ -1,6 +1,7 @@
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,12 @@ def test_a_stop_in_the_middle_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         export(result, tmp_path / "out", ["ids", "jsonl"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_pairs_that_are_probable_enough_are_kept(result: AuditResult, tmp_path: Path) -> None:
+    asked = replace(result, options={**result.options, "keep": 0.04})
+    export(asked, tmp_path / "out", ["ids", "jsonl"])
+    assert (tmp_path / "out/kept_ids.txt").read_text().splitlines() == [f"pair {row}" for row in (3, 4, 6)]
+    assert (tmp_path / "out/flagged_ids.txt").read_text() == "pair 1\n"
+    weights = [json.loads(line)["weight"] for line in (tmp_path / "out/weights.jsonl").read_text().splitlines()]
+    assert weights == WEIGHTS

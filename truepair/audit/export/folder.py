@@ -20,7 +20,8 @@ FORMATS = ("own", "ids", *TABLE_FORMATS)
 def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list[Path]:
     """Writes the kept pairs and the weights of all into a new folder; returns what lies in it then.
 
-    A pair is kept if it was scored and is not flagged. Its weight is `p_match`; that of all other pairs is 0.
+    A pair is kept if it was scored, is not flagged, and its `p_match` is at least `result.options["keep"]`. The weight
+    of a pair is its `p_match`, or 0 where it is flagged or was not scored.
 
     - `ids`: `kept_ids.txt` and `flagged_ids.txt`, one id a line.
     - `csv`, `jsonl`, `parquet`: `kept.<format>` with pair_id, image, caption, p_match and weight of the kept pairs, and

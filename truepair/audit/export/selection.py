@@ -18,9 +18,9 @@ class Selection:
     """One entry for each row of the collection.
 
     Attributes:
-        kept: (N,) whether the pair was scored and not flagged.
+        kept: (N,) whether the pair was scored, not flagged, and is at least as probable as the option `keep` asks.
         flagged: (N,) whether it was flagged; a pair that could not be scored is neither kept nor flagged.
-        weights: (N,) float32 in [0, 1]: p_match of the kept pairs, 0 of all others.
+        weights: (N,) float32 in [0, 1]: p_match of the pairs that are not flagged, 0 of all others.
     """
 
     kept: BoolArray
@@ -42,7 +42,7 @@ def selection_of(result: AuditResult) -> Selection:
     """What the verdict keeps."""
     count, flagged = len(result.collection), result.verdict.flagged
     selection = Selection(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.float32))
-    selection.kept[result.rows] = ~flagged
+    selection.kept[result.rows] = ~flagged & (result.verdict.p_match >= float(result.options.get("keep", 0.0)))
     selection.flagged[result.rows] = flagged
     selection.weights[result.rows] = np.where(flagged, 0, result.verdict.p_match)
     return selection
