@@ -31,6 +31,11 @@ def rows_of(folder: Path, name: str = "pairs.parquet") -> list[dict[str, object]
     return parquet.read_table(folder / name).to_pylist()
 
 
+def kept_of(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Those that an export keeps."""
+    return [row for row in rows if not row["flagged"] and row["p_match"] >= AuditOptions().keep]
+
+
 def summary_of(folder: Path) -> dict[str, object]:
     return json.loads((folder / "summary.json").read_text())
 

@@ -16,6 +16,8 @@ from truepair.errors import InputError, RunFolderError
 from truepair.files import write_json_atomically
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
+_FREE = ("rematch", "keep", "engine", "workers")
+"""Options that a later call may change: how many pairs get proposals, what is exported, what does the work."""
 _OTHERS = {"pairs": "of other pairs", "run": "by another run"}
 
 
@@ -36,6 +38,11 @@ class AuditFolder:
     @property
     def export(self) -> Path:
         return self.path / "export"
+
+    @property
+    def export_note(self) -> Path:
+        """What the export was made with."""
+        return self.work / "export.json"
 
     @property
     def begun(self) -> bool:
@@ -105,7 +112,7 @@ class AuditFolder:
 
 
 def identity_of(collection: Collection, way: str, run: Path | None, chosen: dict[str, Any]) -> dict[str, Any]:
-    """All that decides what an audit finds, but for how many pairs get proposals, and what does the work."""
+    """All that decides what an audit believes of its pairs."""
     from truepair.training.setup import fingerprint
 
     if isinstance(collection, EmbeddingCollection):
@@ -118,5 +125,5 @@ def identity_of(collection: Collection, way: str, run: Path | None, chosen: dict
         "way": way,
         "pairs": held,
         "run": None if run is None else config_digest(RunFolder(run).read_config()),
-        "options": {name: value for name, value in chosen.items() if name not in ("rematch", "engine", "workers")},
+        "options": {name: value for name, value in chosen.items() if name not in _FREE},
     }

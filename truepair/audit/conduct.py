@@ -20,6 +20,7 @@ from truepair.audit.row_ranges import words_at
 from truepair.audit.steps import Say, Steps
 from truepair.audit.witnessed import Witnessed
 from truepair.data.pairs import BoolArray, IntArray, Pairs
+from truepair.files import write_json_atomically
 
 
 def audit(
@@ -67,7 +68,7 @@ def audit(
     chosen = {**asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})}
     steps = Steps(say)
     with workplace(out) as folder:
-        folder.begin(identity_of(collection, way, run, {name: chosen[name] for name in chosen if name != "keep"}))
+        folder.begin(identity_of(collection, way, run, chosen))
         with steps("score"):
             seen = witness(collection, folder.work, run, options, crossfit, progress, say)
         with steps("judge"):
@@ -220,8 +221,9 @@ def write(result: AuditResult, folder: AuditFolder, export: Sequence[str], say: 
     write_audit(result, folder.path, progress=lambda name: say(f"writing {name}"))
     if export:
         from truepair.audit.export import export as export_pairs
-        from truepair.audit.export.check import exported
 
-        if not exported(export, folder.export):
-            say("exporting")
-            export_pairs(result, folder.export, export)
+        if folder.export.exists() and any(folder.export.iterdir()):
+            return  # `check_request` found it to be what is asked for
+        say("exporting")
+        write_json_atomically(folder.export_note, {"keep": result.options["keep"]})
+        export_pairs(result, folder.export, export)

@@ -62,7 +62,7 @@ def check_request(
     if out is not None:
         AuditFolder(out).check()
         if export:
-            check_export(export, data, AuditFolder(out).export, source=source)
+            check_export(export, data, AuditFolder(out), keep=options.keep, source=source)
     if noise and "own" in export and not is_precomp_name(data, source):
         raise InputError(
             f"{name}: with noise its pairs are not those of its files, so they cannot be written in its own format. "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from truepair.audit.audit_folder import AuditFolder
 from truepair.audit.collection import Collection
 from truepair.audit.export.folder import FORMATS
 from truepair.errors import InputError
@@ -12,18 +14,21 @@ from truepair.errors import InputError
 _HOLDS = {"own": "own", "ids": "kept_ids.txt"}
 
 
-def check_export(formats: Sequence[str], data: Collection | str | Path, out: Path, *, source: str | None) -> None:
+def check_export(
+    formats: Sequence[str], data: Collection | str | Path, folder: AuditFolder, *, keep: float, source: str | None
+) -> None:
     """Refuse, before hours of work, an export that would fail after them.
 
     Args:
         formats: what is asked for.
         data: the collection, or the name of the input before it is opened.
-        out: the folder to export to.
+        folder: of the audit. An export that is there already stays as it is.
+        keep: the least p_match of the pairs to be kept.
         source: the name of the input, where it has one.
 
     Raises:
-        InputError: a format is unknown; `own` of an input that has none that can be written; or `out` holds something
-            already, but not all of these formats.
+        InputError: a format is unknown; `own` of an input that has none that can be written; or there is an export
+            already, without one of these formats or of another `keep`.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -34,20 +39,17 @@ def check_export(formats: Sequence[str], data: Collection | str | Path, out: Pat
             f"{name} has no format of its own that can be written; that of precomp folders, tables, shards and "
             "embeddings can. Export ids, csv, jsonl or parquet instead"
         )
-    if out.exists() and not exported(formats, out) and not (out.is_dir() and not any(out.iterdir())):
+    out = folder.export
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    lacking = [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
+    if lacking:
+        raise InputError(f"{out} exists already, without {' and '.join(lacking)}; move it away to export anew")
+    made = json.loads(folder.export_note.read_text(encoding="utf-8")) if folder.export_note.exists() else {}
+    if made.get("keep") != keep:
         raise InputError(
-            f"{out} exists already, without {' and '.join(missing(formats, out))}; move it away, to have all that is "
-            "asked for written anew"
+            f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"
         )
-
-
-def exported(formats: Sequence[str], out: Path) -> bool:
-    """Whether the folder holds an export in all of these formats. One that exists is whole."""
-    return out.is_dir() and not missing(formats, out)
-
-
-def missing(formats: Sequence[str], out: Path) -> list[str]:
-    return [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
 
 
 def has_own_format(data: Collection | str | Path, source: str | None) -> bool:
