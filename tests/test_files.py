@@ -141,6 +141,7 @@ def test_a_file_another_library_writes_takes_its_name_last(tmp_path: Path) -> No
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
+
     def stop_half_way() -> None:
         with atomic_file(path) as temporary:
             temporary.write_text("half")

@@ -134,6 +134,8 @@ def test_scenes_with_noise_of_a_trial_and_exports(tmp_path, capsys):
     assert run_cli("scenes:60", out, *options) == 0, "the same command again"
     after = contents(out)
     assert {name for name in after if after[name] != before.get(name)} <= {"summary.json", "report.html"}
+    assert run_cli("scenes:60", out, *options, "--keep", "0.5") == 2
+    assert "export exists already, made with keep = 0.8, now it is 0.5; move it away" in capsys.readouterr().err
     assert run_cli("scenes:60", out, *QUICK, "--noise", "0.4", "--noise-seed", "6") == 2
     assert "holds an audit of other pairs" in capsys.readouterr().err
     assert contents(out) == after
