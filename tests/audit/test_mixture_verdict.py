@@ -32,6 +32,8 @@ def test_two_groups_are_told_apart(share, columns):
 
 def test_the_interval_is_as_wide_as_the_estimate_varies():
     found = [judge_by_mixture(made(500, 0.3, apart=4.0, seed=seed)[0], seed=seed) for seed in range(8)]
+    for verdict in found:
+        assert verdict.noise_rate_low + verdict.noise_rate_high == pytest.approx(2 * verdict.noise_rate)
     error = np.mean([verdict.noise_rate_high - verdict.noise_rate_low for verdict in found]) / (2 * 1.96)
     # Pairs drawn again are not exactly 30 % mismatched ones, as they are here.
     drawn = (0.3 * 0.7 / 500) ** 0.5

@@ -38,6 +38,7 @@ def test_shares_of_a_tilt_are_found(random, near):
         (0.2, 0.3, (0.0, 2.0, 5.0), False),  # less than twice the random ones
         (0.1, 0.3, (0.0, 2.0, 5.0), True),
         (0.0, 0.15, (0.0, 0.5, 3.0), False),  # matched pairs alone would be as often below random mismatches
+        (0.0, 0.55, (0.0, 1.5, 5.0), False),  # the scores tell too little, though the near ones would explain it
         (0.0, 0.3, (0.0, 0.7, 1.8), False),  # matched pairs are too often below random mismatches
     ],
 )
@@ -78,6 +79,8 @@ def test_tilts_are_those_of_a_logistic_regression(seed):
 
     rng = np.random.default_rng(seed)
     score, counts = rng.normal(size=40), rng.uniform(0, 9, (3, 40)) * (rng.uniform(size=(3, 40)) > 0.3)
+    if seed == 2:  # kinds that do not overlap: the penalty alone holds the slopes
+        counts *= np.digitize(score, [-0.5, 0.5]) == np.arange(3)[:, None]
     oracle = LogisticRegression(C=1e3, tol=1e-12, max_iter=10_000)
     oracle.fit(np.tile(score, 3)[:, None], np.repeat([0, 1, 2], 40), sample_weight=counts.ravel())
     found = fit_tilts(counts, score, np.zeros((2, 3)))

@@ -73,16 +73,17 @@ def assert_partners_as_in_a_double_loop(found, asked, images, texts, image_of, c
                 assert similarities[got] == pytest.approx(similarities[expected], abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("block", [1, 7])
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("distinct", "images_of", "captions_of"), [(None, 60, 60), (None, 12, 60), (9, 60, 10), (5, 8, 7)]
 )
-def test_partners_as_a_double_loop_finds_them(seed, distinct, images_of, captions_of):
+def test_partners_as_a_double_loop_finds_them(seed, distinct, images_of, captions_of, block):
     images, texts = made(60, seed=seed, distinct=distinct)
     rng = np.random.default_rng(seed)
     image_of, caption_of = rng.integers(0, images_of, 60), rng.integers(0, captions_of, 60)
     asked = np.sort(rng.permutation(60)[:25])
-    found = best_partners(asked, VectorJudge(images, texts), image_of, caption_of)
+    found = best_partners(asked, VectorJudge(images, texts, block=block), image_of, caption_of)
     assert_partners_as_in_a_double_loop(found, asked, images, texts, image_of, caption_of)
 
 

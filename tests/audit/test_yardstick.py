@@ -168,6 +168,17 @@ def test_descriptions_are_those_of_their_pairs_whatever_the_order():
     np.testing.assert_array_equal(described_pairs(pairs.take(order), seed=0), described_pairs(pairs, seed=0)[order])
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_each_half_is_of_the_image_and_the_text_of_the_pair(vectors):
+    pairs, _ = made_pairs(80, each=2, vectors=vectors)
+    pairs = pairs.take(np.random.default_rng(0).permutation(160))
+    texts = main_directions(pairs.texts.features.astype(np.float32), 3) if vectors else None
+    texts = word_directions(pairs.texts.captions, 3) if texts is None else texts
+    found = described_pairs(pairs, seed=3) * 2**0.5
+    np.testing.assert_allclose(found[:, :12], main_directions(pairs.images.features, 3)[pairs.image_index], rtol=1e-5)
+    np.testing.assert_allclose(found[:, 12:], texts[pairs.text_index], rtol=1e-5)
+
+
 @pytest.mark.parametrize("captions", [[""] * 40, ["!? ..."] * 40, [f"word{row}" for row in range(40)]])
 def test_captions_that_share_no_word_say_nothing(captions):
     assert (word_directions(tuple(captions), 0) == 0).all()

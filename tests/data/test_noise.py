@@ -1,5 +1,6 @@
 import io
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from truepair.data.noise import apply_noise_index, inject_noise, write_noise_index
 from truepair.data.pairs import Images, Pairs, Texts
+from truepair.data.sources import load
 from truepair.errors import InputError
 
 Kind = Literal["caption", "image"]
@@ -109,7 +111,7 @@ def test_seed_kind_and_layout_are_checked(tmp_path: Path) -> None:
     wrong: Any = "captions"
     with pytest.raises(InputError, match="noise seed is -1; expected a whole number of at least 0"):
         inject_noise(make_pairs(3), 0.5, seed=-1)
-    with pytest.raises(InputError, match='noise kind is \'captions\'; expected "caption" or "image"'):
+    with pytest.raises(InputError, match='noise kind is \'captions\'; expected "caption", "image" or "class"'):
         inject_noise(make_pairs(3), 0.5, kind=wrong, seed=0)
     with pytest.raises(InputError, match='noise index layout is \'captions\'; expected "caption" or "image"'):
         write_noise_index(make_pairs(3), tmp_path / "x.npy", layout=wrong)
@@ -236,3 +238,18 @@ def test_unusable_index_files(tmp_path: Path, case: str) -> None:
 def test_missing_index_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.npy cannot be read \(No such file.*" + EXPECTED + ".*Check the path"):
         apply_noise_index(make_pairs(5, 2), tmp_path / "none.npy")
+
+
+def test_captions_exchanged_within_classes_stay_there():
+    pairs = load("scenes:40")
+    labels = np.arange(len(pairs)) % 3
+    labelled = replace(pairs, labels=labels.astype(np.int64), class_names=("a", "b", "c"))
+    noisy = inject_noise(labelled, 0.5, kind="class", seed=3)
+    assert noisy.true_image is not None and (noisy.true_image == pairs.image_index).all()
+    changed = np.flatnonzero(noisy.image_index != pairs.image_index)
+    assert 0.4 * len(pairs) < len(changed) <= 0.5 * len(pairs)
+    for label in range(3):
+        inside = labels == label
+        assert sorted(noisy.image_index[inside]) == sorted(pairs.image_index[inside])
+    with pytest.raises(InputError, match="the pairs have no labels"):
+        inject_noise(pairs, 0.5, kind="class", seed=3)

@@ -34,6 +34,7 @@ ROUNDS = 3
 FIT_AT_MOST = 200_000
 FAR = 100.0
 QUANTILES = 60
+WIDTH = 3.3  # standard errors: the least of many ratios is less certain than each; so drawn samples are covered to 95 %
 CAUTION = 3.0  # standard errors: with fewer, the luckiest of the small quantiles is taken, and π is too small
 MOST = 0.95  # of the yardstick: the highest pairs of f₀ tell nothing of the low end
 
@@ -75,7 +76,7 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
         weights = combine(given, ruler, rng, share=share)
     curve = Calibration.of(given @ weights, ruler.rows @ weights, ruler.weights, share)
     p_match = curve(given @ weights)
-    low, high = max(share - 1.96 * error, 0.0), min(share + 1.96 * error, 1.0)
+    low, high = max(share - WIDTH * error, 0.0), min(share + WIDTH * error, 1.0)
     two_groups = share > NO_SIGN and low > NO_SIGN / 2
     return Verdict(
         p_match=p_match.astype(np.float32),
