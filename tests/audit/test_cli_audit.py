@@ -246,3 +246,10 @@ def test_main_knows_the_command(capsys):
     with pytest.raises(SystemExit):
         main(["audit"])
     assert "DATA" in capsys.readouterr().err
+
+
+def test_a_model_that_learned_nothing_is_not_believed_without_a_word(tmp_path, capsys):
+    arguments = ["--epochs", "1", "--width", "16", "--threads", "1", "--quiet", "--noise", "0.3"]
+    assert main(["audit", "scenes:60", "--out", str(tmp_path / "audit"), *arguments]) == 0
+    rate = json.loads((tmp_path / "audit/summary.json").read_text())["noise_rate"]
+    assert rate > 0.8 and "Careful: it looks the same" in capsys.readouterr().out
