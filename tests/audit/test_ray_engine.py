@@ -87,6 +87,17 @@ def test_a_killed_worker_costs_time_and_no_result(source, tmp_path, cluster):
 
 
 @needs_ray
+def test_workers_read_from_a_store_by_themselves_and_may_die_of_it(source, tmp_path, cluster):
+    score_collection(open_embeddings(source), tmp_path / "local", **OPTIONS)
+    stored = open_embeddings(",".join(f"file://{path}" for path in source.split(",")))
+    score_collection(killing(stored, tmp_path, 1), tmp_path / "ray", engine="ray", workers=2, **OPTIONS)
+    assert (tmp_path / "killed-0").exists()
+    ours, theirs = files_of(tmp_path / "ray"), files_of(tmp_path / "local")
+    assert ours.pop("scoring.json") != theirs.pop("scoring.json")  # the fingerprint: a store tells other things
+    assert ours == theirs and len(ours) == 10
+
+
+@needs_ray
 def test_errors_of_workers_come_back_as_they_are(source, tmp_path, cluster):
     collection = open_embeddings(source)
     score_collection(collection, tmp_path / "ray", **OPTIONS)

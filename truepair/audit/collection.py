@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,10 @@ class EmbeddingCollection(Collection):
     @abstractmethod
     def fingerprint(self) -> str:
         """A short hash that changes when the collection does (names, sizes, times of its files), for exact resume."""
+
+    def coming(self, ranges: Iterable[tuple[_T, int, int]]) -> Iterable[tuple[_T, int, int]]:
+        """The same (anything, start, stop), each read when it comes; a store may fetch the next ones meanwhile."""
+        return ranges
 
     def place(self, row: int) -> tuple[str, int]:
         """The file a row stands in, and its place there from 0."""

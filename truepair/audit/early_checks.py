@@ -8,8 +8,17 @@ from pathlib import Path
 from truepair.audit.audit_folder import AuditFolder
 from truepair.audit.collection import Collection, EmbeddingCollection
 from truepair.audit.export.check import check_export
+from truepair.audit.inputs import no_embeddings_there
+from truepair.audit.inputs.urls import is_url
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.errors import InputError
+
+_NOT_FROM_URLS = {
+    "--out": "results take their names in one step, which a store cannot do, and the audit goes on from them after a "
+    "stop. Give a folder of this machine, and copy it there at the end",
+    "--run": "a run is read from a folder of this machine. Copy it here first",
+    "--table": "a table is read from this machine. Copy it here first, with its pictures",
+}
 
 
 def check_request(
@@ -35,11 +44,16 @@ def check_request(
         source: the name of the input, where it has one.
 
     Raises:
-        InputError: options do not go with each other or with the input.
+        InputError: options do not go with each other or with the input, or are URLs where files are needed.
         RunFolderError: `out` holds something else than an audit, or there is no finished run in `run`.
     """
+    for option, given in (("--out", out), ("--run", run), ("--table", table)):
+        if given is not None and is_url(given):
+            raise InputError(f"{option} is a URL; {_NOT_FROM_URLS[option]}")
     name = data.name if isinstance(data, Collection) else str(data)
     embedded = isinstance(data, EmbeddingCollection) if isinstance(data, Collection) else is_embedded(data, table)
+    if not isinstance(data, Collection) and is_url(data) and not embedded and table is None:
+        raise InputError(no_embeddings_there(data))
     if embeddings and not embedded:
         raise InputError(
             f"{name} holds no embeddings; give a folder with img_emb/ and text_emb/, or "

@@ -1,8 +1,9 @@
 """Chunks as tasks of Ray: on the cores of this machine, or of a cluster (`RAY_ADDRESS`).
 
-The bank and the collection (which holds paths, not vectors) go once into Ray's object store. A task reads its own rows,
-scores them on one core and sends back some bytes a pair, which only this process writes: workers need to read the
-input and nothing else. Ray starts a task again when its worker dies.
+The bank and the collection (which holds paths or URLs, not vectors) go once into Ray's object store. A task reads its
+own rows, scores them on one core and sends back some bytes a pair, which only this process writes: workers need to read
+the input and nothing else. Where that is in a store of the cloud, they connect by themselves, with the keys and the
+driver of their machine. Ray starts a task again when its worker dies.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from truepair.audit.export.npy import write_npy
 from truepair.audit.export.selection import Selection
 from truepair.audit.inputs.embedding_arrays import VectorFile
 from truepair.audit.inputs.embedding_files import EmbeddingFiles
-from truepair.audit.inputs.embedding_metadata import LineMetadata, Metadata
+from truepair.audit.inputs.embedding_metadata import LineMetadata, Metadata, open_parquet
 from truepair.audit.inputs.embedding_shards import Shard
 from truepair.data.pairs import Array, BoolArray
 
@@ -65,7 +65,7 @@ def _write_metadata(metadata: Metadata, kept: BoolArray, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(metadata.path) as source, pq.ParquetWriter(path, source.schema_arrow) as writer:
+    with open_parquet(metadata.path) as source, pq.ParquetWriter(path, source.schema_arrow) as writer:
         start = 0
         for batch in source.iter_batches(_BATCH_ROWS):
             chosen = kept[start : start + batch.num_rows]

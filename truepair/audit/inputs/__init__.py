@@ -16,7 +16,8 @@ UNDERSTOOD = """\
 - a folder in the field's precomp layout, or a file of labelled features (.mat, .npz, .h5), or scenes
 - a folder of pictures with one table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table itself
 - tar shards in the webdataset layout: a .tar, a folder of them, or a pattern such as "train-{000..003}.tar"
-- embeddings: a folder with img_emb/ and text_emb/, or two arrays "images.npy,texts.npy\""""
+- embeddings: a folder with img_emb/ and text_emb/, or two arrays "images.npy,texts.npy"; on this machine or in an
+  object store ("s3://bucket/folder")"""
 
 
 def open_collection(
@@ -34,6 +35,7 @@ def open_collection(
 
     Args:
         source: see `UNDERSTOOD`; what the folder holds decides, in the order of the code below.
+            A URL may hold embeddings.
         table: which table of a folder of pictures, if it holds several; else a path, for one that lies elsewhere (the
             paths in it are relative to `source` all the same).
         split: for precomp folders, feature files and scenes "train" by default. Tables and shards are read whole
@@ -47,7 +49,7 @@ def open_collection(
 
     Raises:
         InputError: the source is none of these, an option does not go with it, or nothing in it can be used.
-        TruepairError: the cache folder cannot be written to.
+        TruepairError: the cache folder cannot be written to, or an object store fails.
     """
     from truepair.audit.collection import PairsCollection
     from truepair.audit.inputs.embedding_files import is_embeddings, open_embeddings
@@ -55,8 +57,16 @@ def open_collection(
     from truepair.audit.inputs.shards import open_shards
     from truepair.audit.inputs.table_files import find_table
     from truepair.audit.inputs.tables import open_table
+    from truepair.audit.inputs.urls import is_url
     from truepair.data.sources import has_own_labels, is_drawn, load
 
+    if is_url(source):
+        if not is_embeddings(source):
+            raise InputError(no_embeddings_there(source))
+        _refuse(
+            source, "embeddings", {"table": table, "caption": caption, "image": image, "split": split, "label": label}
+        )
+        return open_embeddings(source)
     path = Path(source)
     table_options = {"table": table, "caption": caption, "image": image}
     if table is None and (is_drawn(source) or has_own_labels(source) or any(path.glob("*_ims.npy"))):
@@ -78,6 +88,15 @@ def open_collection(
         )
     what = "does not exist" if not path.exists() else "is none of the inputs that are understood"
     raise InputError(f"{source} {what}. Give one of these:\n{UNDERSTOOD}")
+
+
+def no_embeddings_there(url: str | Path) -> str:
+    """What is said of a URL at which no embeddings are found."""
+    return (
+        f"{url} holds no embeddings, or none that may be listed. From a store only embeddings are read: a folder with "
+        'img_emb/ and text_emb/, one with images.npy and texts.npy, or both arrays by name, "URL/images.npy,'
+        'URL/texts.npy". Check the URL, or copy other inputs to this machine first'
+    )
 
 
 def _refuse(source: str | Path, kind: str, options: dict[str, str | None]) -> None:

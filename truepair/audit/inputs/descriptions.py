@@ -35,7 +35,7 @@ _CHUNK = 32
 _ROW_SHAPE = (GRID**2, DESCRIPTOR_SIZE)
 _ROW_BYTES = GRID**2 * DESCRIPTOR_SIZE * 2
 # Counts changes to what the files hold; part of their names.
-_RECIPE = 1
+_RECIPE = 2
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """Vectors in `.npy` files, read by ranges of rows.
 
 Files are read at an offset and never memory-mapped: pages of a map count as memory of the process for as long as the
-system likes, and a scan of a billion rows would look as if it held them all.
+system likes, and a scan of a billion rows would look as if it held them all. Of objects in a store only the header and
+the rows asked for are fetched.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from truepair.audit.inputs.stored_path import FilePath, StoredPath
 from truepair.data.pairs import Array
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
 
+HEADER_BYTES = 2**14
+"""More than any header that NumPy reads."""
 _REMEDY = "Write it again with np.save(path, np.ascontiguousarray(vectors, dtype=np.float32))"
 
 
@@ -29,7 +32,7 @@ class VectorFile:
         offset: where the first row begins, in bytes.
     """
 
-    path: Path
+    path: FilePath
     rows: int
     width: int
     dtype: np.dtype[Any]
@@ -40,6 +43,7 @@ class VectorFile:
 
         Raises:
             InputError: the file cannot be read, or is shorter than it was when it was checked.
+            TruepairError: its store fails.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self.read_stored(start, stop).astype(np.float32, copy=False)
@@ -47,9 +51,12 @@ class VectorFile:
     def read_stored(self, start: int, stop: int) -> Array:
         """(stop − start, width) of these rows in the type of the file; errors as `read`."""
         count = max(0, stop - start)
-        offset = self.offset + start * self.width * self.dtype.itemsize
         try:
-            values = np.fromfile(self.path, dtype=self.dtype, count=count * self.width, offset=offset)
+            if isinstance(self.path, StoredPath):
+                values = self._whole_numbers(self.path.read(*self._place(start, stop)))
+            else:
+                offset = self._place(start, stop)[0]
+                values = np.fromfile(self.path, dtype=self.dtype, count=count * self.width, offset=offset)
         except OSError as error:
             raise InputError(
                 f"{self.path} cannot be read any more ({error.strerror or error}); leave it in place"
@@ -61,16 +68,31 @@ class VectorFile:
             )
         return values.reshape(count, self.width)
 
+    def expect(self, start: int, stop: int) -> None:
+        """Tell that these very rows will be read next: a store may send them in the meantime."""
+        if isinstance(self.path, StoredPath):
+            self.path.expect(*self._place(start, stop))
 
-def open_vectors(path: Path) -> VectorFile:
+    def _place(self, start: int, stop: int) -> tuple[int, int]:
+        """Where rows begin and end in the file, in bytes."""
+        row = self.width * self.dtype.itemsize
+        return self.offset + start * row, self.offset + max(start, stop) * row
+
+    def _whole_numbers(self, data: bytes) -> Array:
+        values = np.frombuffer(data, dtype=self.dtype, count=len(data) // self.dtype.itemsize)
+        return values.copy()  # one that may be written to, as a file gives
+
+
+def open_vectors(path: FilePath) -> VectorFile:
     """The vectors of a `.npy` file, its header and length checked; no row is read.
 
     Raises:
         InputError: the file is missing, no plain `.npy` file, cut short, empty, or no row-major array of (rows, width)
             floats.
+        TruepairError: its store fails.
     """
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=HEADER_BYTES) as file:
             shape, fortran, dtype = _header(file)
             offset = file.tell()
             size = file.seek(0, 2)
@@ -78,6 +100,8 @@ def open_vectors(path: Path) -> VectorFile:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}); expected vectors in a .npy file. Copy it there"
         ) from error
+    except TruepairError:
+        raise
     except Exception as error:
         # A damaged header raises whatever Python's parser happens to raise: SyntaxError, TokenError, OverflowError, ...
         raise InputError(f"{path} is no plain .npy array ({error}). Copy or download the file again") from error

@@ -9,13 +9,17 @@ clip-retrieval (`clip_retrieval/clip_inference/writer.py`) writes a folder with
 Numbers may be padded with zeros; metadata may be missing. Two aligned arrays are a folder with `images.npy` and
 `texts.npy`, and perhaps `metadata.parquet`, `pairs.parquet` or `captions.txt`; or both paths as one text,
 "images.npy,texts.npy".
+
+Either may lie in an object store, named by a URL: "s3://bucket/laion", "gs://bucket/images.npy,gs://bucket/texts.npy".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,19 +27,29 @@ from truepair.audit.collection import EmbeddingCollection, Problem
 from truepair.audit.inputs.embedding_ids import RowNames, name_rows
 from truepair.audit.inputs.embedding_metadata import RowGroups
 from truepair.audit.inputs.embedding_shards import Shard, find_shards, open_aligned
+from truepair.audit.inputs.stored_path import FilePath, StoredPath, as_path, name_in
+from truepair.audit.inputs.urls import is_url
 from truepair.data.pairs import Array, IntArray
 from truepair.data.picture_features import read_picture
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
 
 _ALIGNED = ("images.npy", "texts.npy")
 _METADATA = ("metadata.parquet", "pairs.parquet", "captions.txt")
+_AT_ONCE, _AT_ONCE_ROWS = 16, 8192
+"""Scattered ranges that a store sends at a time, and rows in these together."""
+_T = TypeVar("_T")
 
 
 def is_embeddings(source: str | Path) -> bool:
-    """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`."""
+    """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`.
+
+    Raises:
+        InputError: the source is a URL that cannot be read here, or may not be looked into.
+        TruepairError: its store fails.
+    """
     if _two_files(source) is not None:
         return True
-    folder = Path(source)
+    folder = as_path(source)
     return _is_clip_retrieval(folder) or all((folder / name).is_file() for name in _ALIGNED)
 
 
@@ -47,6 +61,7 @@ def open_embeddings(source: str | Path) -> EmbeddingFiles:
 
     Raises:
         InputError: the source is none of these layouts, or no shard of it can be used.
+        TruepairError: the store in which they lie fails.
     """
     cache, two = RowGroups(), _two_files(source)
     if two is not None:
@@ -54,7 +69,7 @@ def open_embeddings(source: str | Path) -> EmbeddingFiles:
         shards, problems = open_aligned(root, two[0], two[1], None, cache)
         name = ",".join(path.name for path in two)
     else:
-        root = Path(source).resolve()
+        root = as_path(source) if is_url(source) else Path(source).resolve()
         name = root.name
         if _is_clip_retrieval(root):
             shards, problems = find_shards(root, cache)
@@ -80,25 +95,30 @@ class EmbeddingFiles(EmbeddingCollection):
     shards, "<shard>:<name>" or "<shard>:<row>"; with a single one the row.
 
     Attributes:
-        root: the folder the files are named relative to.
+        root: the folder, or its place in a store; the files are named relative to.
         shards: those that can be used, in the order of their rows.
         starts: (shards + 1,) the first row of each shard, and the number of rows.
         width: D.
     """
 
     def __init__(
-        self, root: Path, name: str, shards: list[Shard], problems: list[Problem], row_names: RowNames
+        self, root: FilePath, name: str, shards: list[Shard], problems: list[Problem], row_names: RowNames
     ) -> None:
         self.root, self.name, self.problems = root, name, problems
         self.shards = tuple(shards)
         self.starts: IntArray = np.cumsum([0, *(shard.rows for shard in shards)], dtype=np.int64)
         self.width = shards[0].images.width
         self.row_names = row_names
+        self._read_to = -1
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def read(self, start: int, stop: int) -> tuple[Array, Array]:
+        self._expect(start, stop)
+        if start == self._read_to:  # one range after the other: the next will be as long
+            self._expect(stop, 2 * stop - start)
+        self._read_to = stop
         spans = list(self._spans(start, stop))
         if len(spans) == 1:
             number, first, end = spans[0]
@@ -147,25 +167,47 @@ class EmbeddingFiles(EmbeddingCollection):
         if metadata is None or metadata.image is None:
             return None
         try:
-            path = (self.root / metadata.read(metadata.image, first, end)[0]).resolve()
+            name = metadata.read(metadata.image, first, end)[0]
+            if isinstance(self.root, StoredPath):
+                return _stored_picture(self.root, name)
+            path = (self.root / name).resolve()
             return read_picture(path) if path.is_relative_to(self.root) and path.is_file() else None
-        except (InputError, OSError, ValueError):  # a broken picture, or a name that no file can have
+        except (TruepairError, OSError, ValueError):  # a broken picture, or a name that no file can have
             return None
 
     def place(self, row: int) -> tuple[str, int]:
         (number, first, _), *_ = self._spans(row, row + 1)
         path = self.shards[number].images.path
-        return (path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name), first
+        return name_in(path, self.root) or path.name, first
 
     def fingerprint(self) -> str:
         digest = blake2b(digest_size=16)
         for shard in self.shards:
             paths = [shard.images.path, shard.texts.path]
             for path in paths if shard.metadata is None else [*paths, shard.metadata.path]:
-                status = path.stat()
-                digest.update(f"{path.parent.name}/{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+                digest.update(f"{path.parent.name}/{path.name}\0{_version(path)}\n".encode())
             digest.update(f"{shard.rows} {shard.images.width}\n".encode())
         return digest.hexdigest()
+
+    def coming(self, ranges: Iterable[tuple[_T, int, int]]) -> Iterator[tuple[_T, int, int]]:
+        """The same (anything, start, stop), each to be read when it comes; a store sends the next ones meanwhile."""
+        ahead: deque[tuple[_T, int, int]] = deque()
+        rows = 0
+        for item in ranges:
+            start, stop = item[1:]
+            while ahead and (len(ahead) >= _AT_ONCE or rows + stop - start > _AT_ONCE_ROWS):
+                first = ahead.popleft()
+                rows -= first[2] - first[1]
+                yield first
+            self._expect(start, stop)
+            ahead.append(item)
+            rows += stop - start
+        yield from ahead
+
+    def _expect(self, start: int, stop: int) -> None:
+        for number, first, end in self._spans(start, stop):
+            self.shards[number].images.expect(first, end)
+            self.shards[number].texts.expect(first, end)
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """(shard, first row, end) within each shard that has some of the rows; a span is never empty."""
@@ -177,12 +219,28 @@ class EmbeddingFiles(EmbeddingCollection):
             start = end
 
 
-def _two_files(source: str | Path) -> tuple[Path, Path] | None:
+def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
     parts = [part.strip() for part in str(source).split(",")]
     if len(parts) != 2 or not all(part.endswith(".npy") for part in parts):
         return None
-    return Path(parts[0]).absolute(), Path(parts[1]).absolute()
+    return as_path(parts[0]), as_path(parts[1])
 
 
-def _is_clip_retrieval(folder: Path) -> bool:
+def _is_clip_retrieval(folder: FilePath) -> bool:
     return any((folder / part).is_dir() for part in ("img_emb", "text_emb"))
+
+
+def _version(path: FilePath) -> str:
+    if isinstance(path, StoredPath):
+        return path.version
+    status = path.stat()
+    return f"{status.st_size}\0{status.st_mtime_ns}"
+
+
+def _stored_picture(root: StoredPath, name: str) -> Array | None:
+    """The picture beside the vectors, if the name is one within the folder."""
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts or is_url(name) or not (root / name).is_file():
+        return None
+    with (root / name).open() as file:
+        return read_picture(file)

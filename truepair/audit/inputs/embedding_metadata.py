@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from truepair.audit.inputs.stored_path import FilePath, StoredFile, StoredPath
 from truepair.data.pairs import IntArray
 from truepair.errors import InputError
 
@@ -19,6 +19,7 @@ ID_COLUMNS = ("image_path", "key", "pair_id", "id", "image", "filename")
 _CACHE_BYTES = 256 * 2**20
 _BATCH_ROWS = 65_536
 _LINES_PER_MARK = 1024
+_LINE_BYTES = 8 * 2**20
 
 
 class Metadata(ABC):
@@ -31,7 +32,7 @@ class Metadata(ABC):
         ids: columns that may name the rows, best first.
     """
 
-    path: Path
+    path: FilePath
     rows: int
     caption: str | None = None
     image: str | None = None
@@ -52,24 +53,33 @@ class RowGroups:
 
     def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
         self.most_bytes = most_bytes
-        self.kept: OrderedDict[tuple[Path, int, str], Any] = OrderedDict()
+        self.kept: OrderedDict[tuple[FilePath, int, str], Any] = OrderedDict()
+        self.footer: tuple[FilePath, Any] | None = None
 
-    def get(self, path: Path, group: int, column: str) -> Any:
+    def get(self, path: FilePath, group: int, column: str) -> Any:
         """The column of the row group as an Arrow chunked array of large binary values."""
         key = (path, group, column)
         if key not in self.kept:
-            import pyarrow.parquet as pq
-
-            with pq.ParquetFile(path) as file:
-                self.kept[key] = _as_bytes(file.read_row_group(group, columns=[column]).column(0))
+            self.kept[key] = self._read(path, group, column)
         self.kept.move_to_end(key)
         while len(self.kept) > 1 and sum(values.nbytes for values in self.kept.values()) > self.most_bytes:
             self.kept.popitem(last=False)
         return self.kept[key]
 
+    def _read(self, path: FilePath, group: int, column: str) -> Any:
+        import pyarrow as pa
+
+        known = self.footer[1] if self.footer is not None and self.footer[0] == path else None
+        try:
+            with open_parquet(path, known) as file:
+                self.footer = path, file.metadata
+                return _as_bytes(file.read_row_group(group, columns=[column]).column(0))
+        except (OSError, pa.ArrowException) as error:
+            raise _gone(path, error) from error
+
     def __getstate__(self) -> dict[str, Any]:
         """Without what was read: a copy in another process reads for itself."""
-        return {"most_bytes": self.most_bytes, "kept": OrderedDict()}
+        return {"most_bytes": self.most_bytes, "kept": OrderedDict(), "footer": None}
 
 
 class ParquetMetadata(Metadata):
@@ -79,13 +89,12 @@ class ParquetMetadata(Metadata):
         InputError: the file is missing, no parquet, or damaged: every column that is used is read once.
     """
 
-    def __init__(self, path: Path, cache: RowGroups) -> None:
+    def __init__(self, path: FilePath, cache: RowGroups) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.path, self.cache = path, cache
         try:
-            with pq.ParquetFile(path) as file:
+            with open_parquet(path) as file:
                 counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
                 texts = {field.name for field in file.schema_arrow if _holds_text(field.type)}
                 self.caption = next((name for name in CAPTION_COLUMNS if name in texts), None)
@@ -126,11 +135,11 @@ class LineMetadata(Metadata):
 
     caption = "caption"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self.path, self.not_utf8, self.first_not_utf8 = path, 0, -1
         marks, place, row = [], 0, -1
         try:
-            with path.open("rb") as file:
+            with path.open("rb", buffering=_LINE_BYTES) as file:
                 for row, line in enumerate(file):
                     if row % _LINES_PER_MARK == 0:
                         marks.append(place)
@@ -140,7 +149,7 @@ class LineMetadata(Metadata):
                         self.not_utf8 += 1
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror or error}). Check its permissions") from error
-        self.rows, self.marks = row + 1, np.array(marks, dtype=np.int64)
+        self.rows, self.marks = row + 1, np.array([*marks, place], dtype=np.int64)
 
     def read(self, column: str, start: int, stop: int) -> list[str]:
         found = []
@@ -154,12 +163,29 @@ class LineMetadata(Metadata):
         start, stop = max(0, start), min(stop, self.rows)
         if start >= stop:
             return
-        with self.path.open("rb") as file:
-            file.seek(int(self.marks[start // _LINES_PER_MARK]))
-            for row in range(start - start % _LINES_PER_MARK, stop):
-                line = file.readline()
-                if row >= start:
-                    yield line
+        first = start // _LINES_PER_MARK
+        bytes_there = int(self.marks[-(-stop // _LINES_PER_MARK)] - self.marks[first])
+        try:
+            with self.path.open("rb", buffering=min(max(2, bytes_there), _LINE_BYTES)) as file:
+                file.seek(int(self.marks[first]))
+                for row in range(start - start % _LINES_PER_MARK, stop):
+                    line = file.readline()
+                    if row >= start:
+                        yield line
+        except OSError as error:
+            raise _gone(self.path, error) from error
+
+
+def _gone(path: FilePath, error: Exception) -> InputError:
+    said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    return InputError(f"{path} cannot be read any more ({said}); leave it in place")
+
+
+def open_parquet(path: FilePath, footer: Any = None) -> Any:
+    """The file as a `pyarrow.parquet.ParquetFile`, its footer not read again where it is given."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(StoredFile(path) if isinstance(path, StoredPath) else path, metadata=footer)
 
 
 def _holds_text(kind: Any) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from truepair.audit.collection import Problem
-from truepair.audit.inputs.embedding_arrays import VectorFile, open_vectors
+from truepair.audit.inputs.embedding_arrays import HEADER_BYTES, VectorFile, open_vectors
 from truepair.audit.inputs.embedding_metadata import LineMetadata, Metadata, ParquetMetadata, RowGroups
+from truepair.audit.inputs.stored_path import FilePath, StoredPath, files_in, name_in
 from truepair.errors import InputError
 
 # clip-retrieval's OutputSink writes <folder>/<stem><number>.<ending>, the number padded with zeros in later versions.
@@ -36,10 +38,11 @@ class Shard:
         return self.images.rows
 
 
-def find_shards(folder: Path, cache: RowGroups) -> tuple[list[Shard], list[Problem]]:
+def find_shards(folder: FilePath, cache: RowGroups) -> tuple[list[Shard], list[Problem]]:
     """The usable shards of a folder in clip-retrieval's layout by number, and what is wrong with the others."""
     problems: list[Problem] = []
     files = {part: _numbered(folder, part, problems) for part in _PARTS}
+    _expect_headers([*files["img_emb"].values(), *files["text_emb"].values()])
     shards = []
     for number in sorted(files["img_emb"] | files["text_emb"]):
         missing = next((part for part in ("img_emb", "text_emb") if number not in files[part]), None)
@@ -59,7 +62,7 @@ def find_shards(folder: Path, cache: RowGroups) -> tuple[list[Shard], list[Probl
 
 
 def open_aligned(
-    root: Path, images: Path, texts: Path, metadata: Path | None, cache: RowGroups
+    root: FilePath, images: FilePath, texts: FilePath, metadata: FilePath | None, cache: RowGroups
 ) -> tuple[list[Shard], list[Problem]]:
     """Two arrays as one shard, or none and what is wrong with them; files are named relative to `root`."""
     problems: list[Problem] = []
@@ -68,11 +71,11 @@ def open_aligned(
 
 
 def _open_shard(
-    root: Path,
+    root: FilePath,
     name: str,
-    images: Path,
-    texts: Path,
-    metadata: Path | None,
+    images: FilePath,
+    texts: FilePath,
+    metadata: FilePath | None,
     cache: RowGroups,
     problems: list[Problem],
 ) -> Shard | None:
@@ -96,7 +99,7 @@ def _open_shard(
 
 
 def _open_metadata(
-    root: Path, path: Path | None, rows: int, cache: RowGroups, problems: list[Problem]
+    root: FilePath, path: FilePath | None, rows: int, cache: RowGroups, problems: list[Problem]
 ) -> Metadata | None:
     """The metadata if they can be read and fit; what is amiss is told, and the vectors are used without them."""
     if path is None:
@@ -127,7 +130,7 @@ def _open_metadata(
     return metadata
 
 
-def _of_one_width(folder: Path, shards: list[Shard], problems: list[Problem]) -> list[Shard]:
+def _of_one_width(folder: FilePath, shards: list[Shard], problems: list[Problem]) -> list[Shard]:
     """The shards of the width that most rows have."""
     rows_of_width: Counter[int] = Counter()
     for shard in shards:
@@ -140,11 +143,11 @@ def _of_one_width(folder: Path, shards: list[Shard], problems: list[Problem]) ->
     return [shard for shard in shards if shard.images.width == width]
 
 
-def _numbered(folder: Path, part: str, problems: list[Problem]) -> dict[int, Path]:
+def _numbered(folder: FilePath, part: str, problems: list[Problem]) -> dict[int, FilePath]:
     stem, ending = _PARTS[part]
     pattern = re.compile(re.escape(stem) + r"\d+" + re.escape(ending), re.ASCII)
-    found: dict[int, Path] = {}
-    for path in sorted(folder.glob(f"{part}/*")):
+    found: dict[int, FilePath] = {}
+    for path in files_in(folder / part):
         if not pattern.fullmatch(path.name):
             continue
         number = int(_digits(path))
@@ -156,10 +159,17 @@ def _numbered(folder: Path, part: str, problems: list[Problem]) -> dict[int, Pat
     return found
 
 
-def _digits(path: Path) -> str:
+def _digits(path: FilePath) -> str:
     return path.stem.rpartition("_")[2]
 
 
-def _problem(root: Path, path: Path, reason: str, detail: str, row: int = -1, *, used: bool = False) -> Problem:
-    inside = path.is_relative_to(root)
-    return Problem(path.name, str(path.relative_to(root)) if inside else path.name, row, reason, detail, used)
+def _expect_headers(paths: Sequence[FilePath]) -> None:
+    """One after the other they would take a thousand shards minutes."""
+    for path in paths:
+        with suppress(OSError, InputError):  # told when it is opened
+            if isinstance(path, StoredPath):
+                path.expect(0, min(HEADER_BYTES, path.size))
+
+
+def _problem(root: FilePath, path: FilePath, reason: str, detail: str, row: int = -1, *, used: bool = False) -> Problem:
+    return Problem(path.name, name_in(path, root) or path.name, row, reason, detail, used)
