@@ -44,7 +44,7 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
     "evaluation": ("Evaluation, from encodings to figures", bench_evaluation),
     "transport": ("Optimal transport and label correction", bench_transport),
     "audit": (
-        f"Scoring embeddings of width {bench_audit.WIDTH} against a bank of {BANK_SIZE:,}",
+        f"Embeddings of width {bench_audit.WIDTH}: scored against a bank of {BANK_SIZE:,}, and audited as a whole",
         bench_audit,
     ),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),

@@ -1,19 +1,25 @@
-"""Scoring random embeddings for an audit: time, pairs a second and peak memory at growing sizes, against a plain loop.
+"""Random embeddings audited: time, pairs a second and peak memory at growing sizes, against a plain loop.
 
 python -m benchmarks.bench_audit
 
+Three ways: `loop` scores the first pairs one after the other, NumPy in float64; `scoring` scores all pairs; `audit` is
+all that `truepair audit` does, to the pages and tables: scoring, judging, proposals for 5,000 pairs, duplicates.
+
 Vectors lie in float16 files in a temporary folder, 2 GB of them for a million pairs. Each size runs in a process of its
-own, whose whole memory counts. The loop is NumPy in float64, one pair after the other, on the first pairs.
+own, whose whole memory counts.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import multiprocessing
 import multiprocessing.connection
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,7 @@ from truepair.audit.indicators import NEIGHBOUR_TEMPERATURE
 from truepair.audit.inputs.embedding_files import open_embeddings
 from truepair.audit.mutual_rank import TIE
 from truepair.audit.scored import open_scored
+from truepair.cli import main
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,35 +72,75 @@ def write_embeddings(folder: Path, pairs: int) -> str:
     return ",".join(map(str, files))
 
 
-def measured(source: str, folder: str, sending: multiprocessing.connection.Connection) -> None:
-    """In a process of its own: seconds from the open files to all scores in memory, and the peak of the process."""
-    start = time.perf_counter()
+def score_all(source: str, folder: str) -> None:
+    """From the open files to all scores in memory."""
     score_collection(open_embeddings(source), folder)
+
+
+def audit_all(source: str, folder: str) -> None:
+    """What users call.
+
+    Raises:
+        SystemExit: the audit failed; its words are on the standard error.
+    """
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = main(["audit", source, "--embeddings", "--out", folder, "--quiet"])
+    if status:
+        raise SystemExit(status)
+
+
+def in_own_process(call: Callable[[str, str], None], source: str, folder: Path) -> tuple[float, int]:
+    """Seconds that a call takes in a process of its own, imports not counted, and the most memory of that process.
+
+    Raises:
+        SystemExit: it failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=send_cost, args=(call, source, str(folder), sending))
+    process.start()
+    sending.close()
+    try:
+        seconds, peak = receiving.recv()
+    except EOFError:
+        raise SystemExit(f"{call.__name__} failed") from None
+    finally:
+        process.join()
+    return seconds, peak
+
+
+def send_cost(
+    call: Callable[[str, str], None], source: str, folder: str, sending: multiprocessing.connection.Connection
+) -> None:
+    start = time.perf_counter()
+    call(source, folder)
     sending.send((time.perf_counter() - start, peak_bytes()))
 
 
-def stream(pairs: int, before: Row | None) -> list[Row]:
-    """The row of one size; with the loop beside it where no size was measured before."""
+WAYS: dict[str, Callable[[str, str], None]] = {"scoring": score_all, "audit": audit_all}
+
+
+def measured(pairs: int, before: list[Row]) -> list[Row]:
+    """The rows of one size; with the loop before them where no size was measured yet."""
+    rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         source = write_embeddings(folder, pairs)
-        context = multiprocessing.get_context("spawn")
-        receiving, sending = context.Pipe(duplex=False)
-        process = context.Process(target=measured, args=(source, str(folder / "scored"), sending))
-        process.start()
-        sending.close()
-        seconds, peak = receiving.recv()
-        process.join()
-        linear = None if before is None else seconds / (before.seconds * pairs / before.pairs)
-        difference, rows = None, []
-        if before is None:
+        for way, call in WAYS.items():
+            seconds, peak = in_own_process(call, source, folder / way)
+            last = next((row for row in reversed(before) if row.way == way), None)
+            linear = None if last is None else seconds / (last.seconds * pairs / last.pairs)
+            rows.append(Row(pairs, way, seconds, pairs / seconds, linear, peak / 1e6, None))
+        if not before:
             started = time.perf_counter()
-            looped = loop(source, folder / "scored")
-            rows = [Row(LOOPED, "loop", (spent := time.perf_counter() - started), LOOPED / spent, None, None, None)]
-            scored = open_scored(folder / "scored")
+            looped = loop(source, folder / "scoring")
+            spent = time.perf_counter() - started
+            scored = open_scored(folder / "scoring")
             found = np.stack([scored.indicators[name][:LOOPED] for name in looped])
             difference = float(np.abs(found - np.stack(list(looped.values()))).max())
-    return [*rows, Row(pairs, "truepair", seconds, pairs / seconds, linear, peak / 1e6, difference)]
+            rows[0] = replace(rows[0], largest_difference=difference)
+            rows.insert(0, Row(LOOPED, "loop", spent, LOOPED / spent, None, None, None))
+    return rows
 
 
 def loop(source: str, folder: Path) -> dict[str, Floats]:
@@ -161,11 +208,11 @@ def measure(sizes: tuple[int, ...] = SIZES) -> list[Row]:
     """
     rows: list[Row] = []
     for pairs in sizes:
-        rows += stream(pairs, rows[-1] if rows else None)
+        rows += measured(pairs, rows)
     if any(row.largest_difference is not None and row.largest_difference > 1e-4 for row in rows):
         raise SystemExit("the loop and the blocks disagree")
     if any(row.peak_mb is not None and row.peak_mb * 1e6 >= MOST_BYTES for row in rows):
-        raise SystemExit("scoring took 2 GB of memory or more")
+        raise SystemExit("it took 2 GB of memory or more")
     return rows
 
 

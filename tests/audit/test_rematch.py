@@ -52,10 +52,10 @@ def made(count, *, width=5, seed=0, wrong=0.5, distinct=None):
 
 
 def naive_partner(own, similarities, have, offered):
-    """The first of the most similar others that beats the own partner."""
+    """The first of the most similar others that beats the own partner and is none of those it has already."""
     best, place = own + 1e-6, -1
     for other, similarity in enumerate(similarities):
-        if offered[other] != have and similarity > best + 1e-6:
+        if offered[other] not in have and similarity > best + 1e-6:
             best, place = similarity, other
     return place
 
@@ -64,21 +64,27 @@ def assert_partners_as_in_a_double_loop(found, asked, images, texts, image_of, c
     x, y = images.double().numpy(), texts.double().numpy()
     for place, row in enumerate(asked.tolist()):
         own = float(x[row] @ y[row])
-        for partner, similarities, number in ((found[0], y @ x[row], caption_of), (found[1], x @ y[row], image_of)):
-            expected = naive_partner(own, similarities.tolist(), number[row], number)
+        for partner, similarities, item, number in (
+            (found[0], y @ x[row], image_of, caption_of),
+            (found[1], x @ y[row], caption_of, image_of),
+        ):
+            have = {number[other] for other in range(len(number)) if item[other] == item[row]}
+            expected = naive_partner(own, similarities.tolist(), have, number)
             got = int(partner[place])
             assert (got < 0) == (expected < 0)
             if got >= 0:  # equal vectors may differ by rounding: as similar, and no earlier one is more so
-                assert number[got] != number[row]
+                assert number[got] not in have
                 assert similarities[got] == pytest.approx(similarities[expected], abs=1e-6)
 
 
+@pytest.mark.parametrize("compared", [3, 1024])
 @pytest.mark.parametrize("block", [1, 7])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("distinct", "images_of", "captions_of"), [(None, 60, 60), (None, 12, 60), (9, 60, 10), (5, 8, 7)]
 )
-def test_partners_as_a_double_loop_finds_them(seed, distinct, images_of, captions_of, block):
+def test_partners_as_a_double_loop_finds_them(seed, distinct, images_of, captions_of, block, compared, monkeypatch):
+    monkeypatch.setattr("truepair.audit.rematch.COMPARED_AT_ONCE", compared)
     images, texts = made(60, seed=seed, distinct=distinct)
     rng = np.random.default_rng(seed)
     image_of, caption_of = rng.integers(0, images_of, 60), rng.integers(0, captions_of, 60)

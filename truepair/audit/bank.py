@@ -27,7 +27,7 @@ _UNIT_TOLERANCE = 1e-3
 _BLOCK_ROWS = 1024
 
 Block = tuple[Tensor, tuple[Tensor, Tensor]]
-"""Similarities of some images to all texts, and the places of the given pairs in them."""
+"""Similarities of some images to all texts, and the places in them that are an image's own: not of strangers."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Bank:
         background: log of the mean of exp(s/τ) over the bank's images with the texts of other entries: the evidence
             that strangers find in each other.
         neighbours: k, how many nearest entries are asked.
+        same: cosine from which two images, or two texts, are the same. Pairs that share one are no strangers: they are
+            not compared with each other. Infinity: only their rows tell pairs apart.
     """
 
     images: Tensor
@@ -53,10 +55,17 @@ class Bank:
     temperature: float
     background: float
     neighbours: int
+    same: float = math.inf
 
     @staticmethod
     def of(
-        images: Tensor, texts: Tensor, rows: Tensor, *, temperature: float | None = None, neighbours: int = 30
+        images: Tensor,
+        texts: Tensor,
+        rows: Tensor,
+        *,
+        temperature: float | None = None,
+        neighbours: int = 30,
+        same: float = math.inf,
     ) -> Bank:
         """The bank of m given pairs, up to half of which may be mismatched.
 
@@ -66,6 +75,7 @@ class Bank:
             rows: (m,) int64, at least 0, distinct, in any order.
             temperature: τ > 0; None estimates it (`fitted_temperature`).
             neighbours: k ≥ 1.
+            same: as in the class.
 
         Raises:
             InputError: the sides are not (m, D) unit rows, a row repeats or is negative, τ ≤ 0 or k < 1.
@@ -82,15 +92,16 @@ class Bank:
                 "least one, distinct and not negative"
             )
         images, texts = images[order].float().contiguous(), texts[order].float().contiguous()
-        tau = fitted_temperature(images, texts) if temperature is None else float(temperature)
+        tau = fitted_temperature(images, texts, same) if temperature is None else float(temperature)
         return Bank(
             images,
             texts,
             rows,
-            _trust(images, texts),
+            _trust(images, texts, same),
             tau,
-            background_of(_blocks(images, texts), len(images), tau),
+            background_of(_blocks(images, texts, same), tau),
             neighbours,
+            same,
         )
 
     def __len__(self) -> int:
@@ -106,7 +117,7 @@ class Bank:
         return replace(self, **moved)
 
 
-def fitted_temperature(images: Tensor, texts: Tensor) -> float:
+def fitted_temperature(images: Tensor, texts: Tensor, same: float = math.inf) -> float:
     """The temperature at which the given pairs choose each other best, in [0.005, 1].
 
     Golden-section search over log τ for the smallest mean of the better half of the pairs' two-way InfoNCE losses,
@@ -116,13 +127,23 @@ def fitted_temperature(images: Tensor, texts: Tensor) -> float:
 
     Args:
         images, texts: (m, D) unit rows.
+        same: pairs with images or texts of this cosine are not chosen between.
     """
     spaced = torch.arange(min(len(images), FITTED_PAIRS)) * len(images) // min(len(images), FITTED_PAIRS)
-    return temperature_for(images[spaced] @ texts[spaced].T)
+    images, texts = images[spaced], texts[spaced]
+    similarity = images @ texts.T
+    if same <= 1:
+        given = similarity.diagonal().clone()
+        for first in _firsts(images):
+            row, column = _own(images, texts, same, first)
+            similarity[first + row, column] = -torch.inf
+        similarity.diagonal().copy_(given)
+    return temperature_for(similarity)
 
 
 def temperature_for(similarity: Tensor) -> float:
-    """The same, from the similarities (m, m) of the given pairs' images and texts, of any scale.
+    """The same, from the similarities (m, m) of the given pairs' images and texts, of any scale; minus infinity where
+    two pairs are not to be compared.
 
     Of one pair nothing can be learned, and 0.07 is returned.
     """
@@ -177,32 +198,53 @@ def _better_half_loss(similarity: Tensor, log_temperature: float) -> float:
     return float(loss.sort().values[: (len(loss) + 1) // 2].mean())
 
 
-def background_of(blocks: Iterable[Block], m: int, temperature: float) -> float:
-    """log mean exp(s_jk/τ) over j ≠ k of m pairs; of a single pair its only cell. Overwrites the blocks."""
-    sums = []
+def background_of(blocks: Iterable[Block], temperature: float) -> float:
+    """log mean exp(s_jk/τ) over the cells that are not a pair's own; over those where there are no others. Overwrites
+    the blocks.
+    """
+    strangers: list[Tensor] = []
+    own_cells: list[Tensor] = []
+    counted = [0, 0]
     for similarity, own in blocks:
         scaled = similarity / temperature
-        if m > 1:
-            scaled[own] = -torch.inf
-        sums.append(torch.logsumexp(scaled.double().flatten(), dim=0))
-    return float(torch.logsumexp(torch.stack(sums), dim=0)) - math.log(max(1, m * (m - 1)))
+        own_cells.append(torch.logsumexp(scaled[own].double(), dim=0))
+        scaled[own] = -torch.inf
+        strangers.append(torch.logsumexp(scaled.double().flatten(), dim=0))
+        counted[0] += scaled.numel() - len(own[0])
+        counted[1] += len(own[0])
+    sums, count = (strangers, counted[0]) if counted[0] else (own_cells, counted[1])
+    return float(torch.logsumexp(torch.stack(sums), dim=0)) - math.log(count)
 
 
-def _trust(images: Tensor, texts: Tensor) -> Tensor:
-    ranks = []
+def _trust(images: Tensor, texts: Tensor, same: float) -> Tensor:
+    ranks, others = [], []
     for side, other in ((images, texts), (texts, images)):
         parts = []
-        for similarity, own in _blocks(side, other):
-            given = similarity[own]
+        for first, (similarity, own) in zip(_firsts(images), _blocks(side, other, same), strict=True):
+            given = similarity[:, first:].diagonal().clone()
             similarity[own] = -torch.inf
             parts.append(rank_among(given, similarity))
+            others.append(len(images) - own[0].bincount(minlength=len(similarity)))
         ranks.append(torch.cat(parts))
-    return mutual_rank(ranks[0], ranks[1], torch.full_like(ranks[0], len(images) - 1))
+    return mutual_rank(ranks[0], ranks[1], torch.cat(others)[: len(images)].float())
 
 
-def _blocks(side: Tensor, other: Tensor) -> Iterator[Block]:
-    """(similarities of some rows to all of the other side, the places of the given pairs in them)."""
-    for first in range(0, len(side), _BLOCK_ROWS):
-        some = side[first : first + _BLOCK_ROWS]
-        at = torch.arange(len(some), device=side.device)
-        yield some @ other.T, (at, first + at)
+def _blocks(side: Tensor, other: Tensor, same: float) -> Iterator[Block]:
+    """(similarities of some rows to all of the other side, the places in them that are a row's own)."""
+    for first in _firsts(side):
+        yield side[first : first + _BLOCK_ROWS] @ other.T, _own(side, other, same, first)
+
+
+def _firsts(side: Tensor) -> range:
+    return range(0, len(side), _BLOCK_ROWS)
+
+
+def _own(side: Tensor, other: Tensor, same: float, first: int) -> tuple[Tensor, Tensor]:
+    """Places, in the block of rows from `first` on, of the given pairs and of those that share something with them."""
+    at = torch.arange(min(_BLOCK_ROWS, len(side) - first), device=side.device)
+    if same > 1:
+        return at, first + at
+    alike = [vectors[first : first + _BLOCK_ROWS] @ vectors.T >= same for vectors in (side, other)]
+    alike[0][at, first + at] = True
+    row, column = (alike[0] | alike[1]).nonzero(as_tuple=True)
+    return row, column

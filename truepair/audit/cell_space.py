@@ -20,7 +20,7 @@ from torch import Tensor
 from truepair.audit.bank import background_of, temperature_for
 from truepair.audit.comparison import own_entries
 from truepair.audit.indicators import COLUMNS, settled, two_way
-from truepair.audit.rematch import Best, swaps
+from truepair.audit.rematch import Best, Given, swaps
 from truepair.audit.result import Rematch
 from truepair.audit.yardstick import KINDS, described_pairs, draw_mismatches
 from truepair.data.pairs import Array, IntArray, Pairs
@@ -84,7 +84,7 @@ class CellSpace:
         """Temperature and background of the bank, as in `Bank`."""
         similarity = self.to_texts[torch.from_numpy(self.pairs.image_index[self.entries])]
         temperature, own = temperature_for(similarity), torch.arange(len(similarity))
-        return temperature, background_of([(similarity, (own, own))], len(similarity), temperature)
+        return temperature, background_of([(similarity, (own, own))], temperature)
 
     def scores(self, image_of: IntArray, caption_of: IntArray) -> dict[str, Array]:
         """Similarity, log odds, matching, rank and certainty of the images of some pairs with the captions of others,
@@ -136,7 +136,8 @@ class CellSpace:
         asked = suspicious[:MOST_REMATCHED]
         images, texts = self.pairs.image_index[asked], self.pairs.text_index[asked]
         own = self._paired(images, texts)
-        captions, pictures = Best(own, caption_of[asked]), Best(own, image_of[asked])
+        captions = Best(own, Given.of(image_of[asked], image_of, caption_of))
+        pictures = Best(own, Given.of(caption_of[asked], caption_of, image_of))
         offers: tuple[tuple[Best, IntArray, IntArray, Callable[[IntArray], Tensor]], ...] = (
             (captions, caption_of, self.pairs.text_index, lambda rows: self._similarity(images, rows)),
             (pictures, image_of, self.pairs.image_index, lambda rows: self._similarity(rows, texts).T),

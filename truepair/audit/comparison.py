@@ -20,7 +20,7 @@ BLOCK_CELLS = 2**20
 
 @dataclass(frozen=True)
 class OwnEntries:
-    """The bank entries that a candidate is made of, and that it is therefore not compared with.
+    """The bank entries that a candidate is made of, or that are as good as those: it is not compared with them.
 
     Attributes:
         row, column: (h,) places in (n, m), one for each such entry.
@@ -35,6 +35,24 @@ class OwnEntries:
         """`products` (n, m) with that value, in place, where they are a candidate's own."""
         products[self.row, self.column] = value
         return products
+
+    def with_alike(self, to_images: Tensor, to_texts: Tensor, same: float) -> OwnEntries:
+        """These and the entries that have the candidate's image or its text again: of a cosine of at least `same`.
+
+        Args:
+            to_images, to_texts: (n, m), cosines of images with images and of texts with texts.
+        """
+        closest = torch.maximum(to_images.amax(dim=1), to_texts.amax(dim=1))
+        asked = (closest >= same).nonzero()[:, 0]
+        if not len(asked):
+            return self
+        alike = torch.maximum(to_images[asked], to_texts[asked]) >= same
+        known = torch.isin(self.row, asked)
+        alike[torch.searchsorted(asked, self.row[known]), self.column[known]] = False
+        row, column = alike.nonzero(as_tuple=True)
+        row = asked[row]
+        others = self.others - row.bincount(minlength=len(self.others)).float()
+        return OwnEntries(torch.cat([self.row, row]), torch.cat([self.column, column]), others)
 
 
 @dataclass(frozen=True)

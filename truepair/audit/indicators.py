@@ -1,7 +1,10 @@
 """What speaks for a pair, from its two embeddings and a bank of others: five indicators in [0, 1], larger = better.
 
 All compare a candidate, the image x of row a with the text y of row b, with the bank's pairs (X_j, Y_j) but those of
-rows a and b. s = ⟨x, y⟩; ⟨x, Y_j⟩ is image to text, ⟨y, X_j⟩ text to image; K = 1 + the number of others.
+rows a and b. Where the bank tells by cosines what is the same (`Bank.same`), matching, rank and certainty leave out all
+that have the image x or the text y again: another right caption of x is no stranger to choose y from. Neighbours and
+structure keep them: it is the best neighbour there is. s = ⟨x, y⟩; ⟨x, Y_j⟩ is image to text, ⟨y, X_j⟩ text to image;
+K = 1 + the number of others.
 
 - matching: how probable it is that x chooses y among the others' texts, and y x, the mean of both: exp(s/τ) /
   (exp(s/τ) + Σ_j exp(s_j/τ)) (CRCL eq. 3 and 10, GSC eq. 3, with the bank for the batch). Its log odds come along.
@@ -89,14 +92,16 @@ def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text
 
 
 def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
-    own, sides = block.own, ((block.images, bank.texts), (block.texts, bank.images))
-    ways = (own.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
-    known = two_way(block.similarity, ways, own.others, temperature=bank.temperature, background=bank.background)
     to_images = products(block.images, bank.images)
     to_texts = products(block.texts, bank.texts)
+    own = block.own  # for whom other captions of the image are neighbours, the best there are, but no strangers
+    strange = own.with_alike(to_images, to_texts, bank.same) if bank.same <= 1 else own
+    sides = ((block.images, bank.texts), (block.texts, bank.images))
+    ways = (strange.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
+    known = two_way(block.similarity, ways, strange.others, temperature=bank.temperature, background=bank.background)
     known["neighbours"] = _neighbours(to_images, to_texts, own, bank)
     known["structure"] = _structure(to_images, to_texts, own, bank.trust)  # overwrites the similarities
-    return {"similarity": block.similarity, **settled(known, own.others)}
+    return {"similarity": block.similarity, **settled(known, strange.others)}
 
 
 def two_way(

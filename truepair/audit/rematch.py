@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,14 +12,19 @@ from torch import Tensor
 from truepair.audit.indicators import score
 from truepair.audit.result import Rematch
 from truepair.audit.witnessed import Judge
-from truepair.data.pairs import Array, IntArray
+from truepair.data.pairs import Array, BoolArray, IntArray
 
 BETTER = 1e-6
-SUSPICIOUS_AT_ONCE = 4096
+SUSPICIOUS_AT_ONCE = 16_384
+"""Pairs whose vectors are in memory; for each so many all pairs are read once."""
+COMPARED_AT_ONCE = 1024
 
 
 def rematch(suspicious: IntArray, judges: Sequence[Judge], image_of: IntArray, caption_of: IntArray) -> Rematch:
     """The best other caption and the best other image of each suspicious pair, and the swaps among them.
+
+    What is proposed is always news: no caption that the image has already in some given pair, and no image that the
+    caption has.
 
     Args:
         suspicious: (S,) int64, positions of pairs, most suspicious first.
@@ -47,33 +53,105 @@ def rematch(suspicious: IntArray, judges: Sequence[Judge], image_of: IntArray, c
 
 def best_partners(asked: IntArray, judge: Judge, image_of: IntArray, caption_of: IntArray) -> tuple[IntArray, IntArray]:
     """(n,) the pair whose caption is most similar to the image of each asked pair, and the pair whose image is to its
-    caption; −1 where none is more similar than its own partner. The first of equals.
+    caption; −1 where no news is more similar than its own partner. The first of equals.
     """
     images, texts = judge.vectors(asked)
     own = (images * texts).sum(dim=1)
-    captions, pictures = Best(own, caption_of[asked]), Best(own, image_of[asked])
+    known = np.flatnonzero(places_in(image_of, image_of[asked])[1] | places_in(caption_of, caption_of[asked])[1])
+    pairs = image_of[known], caption_of[known]  # all that can be no news to any of them
+    pieces = [slice(start, start + COMPARED_AT_ONCE) for start in range(0, len(asked), COMPARED_AT_ONCE)]
+    captions = [Best(own[piece], Given.of(image_of[asked[piece]], *pairs)) for piece in pieces]
+    pictures = [Best(own[piece], Given.of(caption_of[asked[piece]], *pairs[::-1])) for piece in pieces]
     for start, block_images, block_texts in judge.blocks():
         here = np.arange(start, start + len(block_images), dtype=np.int64)
-        captions.meet(images @ block_texts.T, here, caption_of[here])
-        pictures.meet(texts @ block_images.T, here, image_of[here])
-    return captions.partner.numpy(), pictures.partner.numpy()
+        for piece, caption, picture in zip(pieces, captions, pictures, strict=True):
+            caption.meet(images[piece] @ block_texts.T, here, caption_of[here])
+            picture.meet(texts[piece] @ block_images.T, here, image_of[here])
+    caption_from, image_from = (
+        np.concatenate([asked[:0], *(best.partner.numpy() for best in side)]) for side in (captions, pictures)
+    )
+    return caption_from, image_from
+
+
+def places_in(values: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
+    """(M,) where each value stands among the distinct ones of `wanted`, ascending, and whether it is there at all."""
+    distinct = np.unique(wanted)
+    at = np.minimum(np.searchsorted(distinct, values), max(0, len(distinct) - 1))
+    return at, distinct[at] == values if len(distinct) else np.zeros(len(values), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the items that are asked about (images, say) have already on the other side (captions), in any given pair.
+
+    Attributes:
+        numbers: (k,) ascending, the distinct numbers that any of them has.
+        items: (k,) for each the items, numbered from 0, that have it.
+        places: for each item the places among the asked that ask about it.
+    """
+
+    numbers: IntArray
+    items: Lists
+    places: Lists
+
+    @classmethod
+    def of(cls, asked: IntArray, items: IntArray, others: IntArray) -> Given:
+        """Args:
+        asked: (n,) numbers of the items asked about.
+        items, others: (M,) numbers of the items of all given pairs, and of what each is paired with.
+        """
+        distinct, place = np.unique(asked, return_inverse=True)
+        at, mine = places_in(items, distinct)
+        numbers, number = np.unique(others[mine], return_inverse=True)
+        number, item = np.divmod(np.unique(number * len(distinct) + at[mine]), max(1, len(distinct)))
+        return cls(numbers, Lists.of(number, item, len(numbers)), Lists.of(place, np.arange(len(asked)), len(distinct)))
+
+    def cells(self, offered: IntArray) -> tuple[IntArray, IntArray]:
+        """Places (asked, offered) at which the asked one has already what is offered, numbered `offered` (k,)."""
+        at, known = places_in(offered, self.numbers)
+        column = np.flatnonzero(known)
+        repeated, items = self.items.at(at[column])
+        again, row = self.places.at(items)
+        return row, column[repeated][again]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists of numbers, one after the other: list k is values[starts[k] : starts[k + 1]]."""
+
+    values: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, which: IntArray, values: IntArray, count: int) -> Lists:
+        """`count` lists; value i goes to list `which[i]`."""
+        order = np.argsort(which, kind="stable")
+        return cls(values[order], np.searchsorted(which[order], np.arange(count + 1)))
+
+    def at(self, which: IntArray) -> tuple[IntArray, IntArray]:
+        """The values of some lists one after the other, and before them, for each, its place in `which`."""
+        sizes = self.starts[which + 1] - self.starts[which]
+        place = np.repeat(np.arange(len(which)), sizes)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return place, self.values[self.starts[which][place] + within]
 
 
 class Best:
-    """The best partner met so far that is not what a pair has already.
+    """The best partner met so far that is news.
 
     Args:
-        own: (n,) similarity of each pair's own image and text, which a partner has to exceed.
-        have: (n,) number of what each pair has.
+        own: (n,) similarity of each asked pair's own image and text, which a partner has to exceed.
+        given: what they have already.
     """
 
-    def __init__(self, own: Tensor, have: IntArray) -> None:
-        self.similarity, self.have = own + BETTER, torch.from_numpy(have)
+    def __init__(self, own: Tensor, given: Given) -> None:
+        self.similarity, self.given = own + BETTER, given
         self.partner = torch.full((len(own),), -1, dtype=torch.int64)
 
     def meet(self, similarity: Tensor, positions: IntArray, offered: IntArray) -> None:
         """Similarities (n, k) to what the pairs at `positions` (k,) have, numbered `offered` (k,). Overwritten."""
-        similarity[self.have[:, None] == torch.from_numpy(offered)] = -torch.inf
+        row, column = self.given.cells(offered)
+        similarity[torch.from_numpy(row), torch.from_numpy(column)] = -torch.inf
         value, place = similarity.max(dim=1)
         better = value > self.similarity
         self.similarity[better], self.partner[better] = value[better], torch.from_numpy(positions)[place[better]]

@@ -9,11 +9,14 @@ from safetensors.numpy import save
 from truepair.audit.bank import Bank
 from truepair.audit.chunks import Units, scored_columns, unit_vectors
 from truepair.audit.collection import EmbeddingCollection
-from truepair.audit.mutual_rank import TIE
 from truepair.audit.row_ranges import row_ranges
-from truepair.data.pairs import IntArray
+from truepair.data.pairs import BoolArray, IntArray
 from truepair.errors import InputError
 from truepair.seeding import generator
+
+SAME = 1 - 1e-4
+"""Cosine from which two vectors are of the same image, or of the same text: an image embedded again with its next
+caption differs by the rounding of half precision, about 1e-5."""
 
 _ENOUGH_MORE = 4
 """Where a draw meets unusable rows, the next one is so many times as large."""
@@ -31,14 +34,14 @@ def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbou
             f"{collection.name}: none of the {len(collection)} pairs can be scored; every row has NaN, infinite "
             "numbers or only zeros in its image's or its text's vector. Embed the pairs again"
         )
-    return Bank.of(units.images, units.texts, torch.from_numpy(units.rows), neighbours=neighbours)
+    return Bank.of(units.images, units.texts, torch.from_numpy(units.rows), neighbours=neighbours, same=SAME)
 
 
 def null_bytes(collection: EmbeddingCollection, bank: Bank, count: int, *, seed: int) -> bytes:
     """Scores of up to `count` pairs known to be mismatched, as a safetensors file: image of one row, text of another.
 
     Up to `count` rows are drawn and put in a random order; every image gets the text some places further on, by as many
-    different shifts as it takes. Pairs whose images or whose texts are the same vector are left out: the text of one
+    different shifts as it takes. Pairs whose images or whose texts are the same (`SAME`) are left out: the text of one
     image fits the other as well.
 
     Columns: image_rows, text_rows (q,) int64, and scores as in `chunks.chunk_bytes`; q is 0 where there is only one
@@ -46,12 +49,18 @@ def null_bytes(collection: EmbeddingCollection, bank: Bank, count: int, *, seed:
     """
     units = usable_rows(collection, count, seed=seed, purpose="audit mismatches")
     image_at, text_at = shifted(len(units.rows), count, seed=seed)
-    same = (units.images[image_at] * units.images[text_at]).sum(dim=1) >= 1 - TIE
-    same |= (units.texts[image_at] * units.texts[text_at]).sum(dim=1) >= 1 - TIE
-    image_at, text_at = image_at[~same.numpy()], text_at[~same.numpy()]
+    strangers = ~share_something(units, image_at, text_at)
+    image_at, text_at = image_at[strangers], text_at[strangers]
     image_rows, text_rows = units.rows[image_at], units.rows[text_at]
     scored = scored_columns(units.images[image_at], units.texts[text_at], bank, image_rows, text_rows)
     return save({"image_rows": image_rows, "text_rows": text_rows, **scored})
+
+
+def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:
+    """(q,) whether the rows at two places have the same image, or the same text, by their vectors."""
+    alike = [(side[left] * side[right]).sum(dim=1) >= SAME for side in (units.images, units.texts)]
+    shared: BoolArray = (alike[0] | alike[1]).numpy()
+    return shared
 
 
 def usable_rows(collection: EmbeddingCollection, size: int, *, seed: int, purpose: str) -> Units:
@@ -92,7 +101,7 @@ def shifted(rows: int, count: int, *, seed: int) -> tuple[IntArray, IntArray]:
 def _read(collection: EmbeddingCollection, rows: IntArray) -> Units:
     """Those of ascending rows that can be scored."""
     parts = []
-    for piece, start, stop in row_ranges(rows):
+    for piece, start, stop in collection.coming(row_ranges(rows)):
         images, texts = collection.read(start, stop)
         at = rows[piece] - start
         parts.append(unit_vectors(images[at], texts[at], rows[piece]))

@@ -80,13 +80,19 @@ def open_scored(folder: Path | str) -> Scored:
         InputError: the folder is none, a chunk is missing or damaged; the message says what to do.
     """
     place = ScoringFolder(Path(folder))
-    names = ("rows", "similarity", "log_odds", *BANK_INDICATORS, "unusable", "reason")
-    parts: dict[str, list[Array]] = {name: [] for name in names}
-    for span in place.spans():
+    spans, places = place.spans(), {"rows": 0, "unusable": 0}
+    kinds = dict.fromkeys(("rows", "similarity", "log_odds", *BANK_INDICATORS), "rows")
+    kinds |= dict.fromkeys(("unusable", "reason"), "unusable")
+    whole: dict[str, Array] = {}  # room for all, where each chunk is put: never two copies of the whole
+    for span in spans:
         columns = place.columns(place.chunk(span))
-        for name in names:
-            parts[name].append(columns[name])
-    whole = {name: np.concatenate(parts.pop(name)) for name in names}
+        for name, kind in kinds.items():
+            if name not in whole:
+                whole[name] = np.empty(spans[-1].stop, dtype=columns[name].dtype)
+            whole[name][places[kind] : places[kind] + len(columns[name])] = columns[name]
+        for kind in places:
+            places[kind] += len(columns[kind])
+    whole = {name: whole[name][: places[kind]] for name, kind in kinds.items()}
     null = place.columns(place.null)
     return Scored(
         folder=place.path,

@@ -26,7 +26,7 @@ from truepair.data.pairs import Array
 from truepair.errors import InputError, TruepairError
 from truepair.files import write_bytes_atomically, write_json_atomically
 
-RECIPE = 1
+RECIPE = 2
 """Counts changes to what the files hold."""
 
 
@@ -114,13 +114,15 @@ class ScoringFolder:
 
     def keep_bank(self, bank: Bank) -> None:
         columns = {name: getattr(bank, name).numpy() for name in ("images", "texts", "rows", "trust")}
-        columns["constants"] = np.array([bank.temperature, bank.background, bank.neighbours], dtype=np.float64)
+        columns["constants"] = np.array(
+            [bank.temperature, bank.background, bank.neighbours, bank.same], dtype=np.float64
+        )
         write_bytes_atomically(self._bank, save(columns))
 
     def bank(self) -> Bank:
         columns = {name: torch.from_numpy(values) for name, values in self.columns(self._bank).items()}
-        temperature, background, neighbours = columns.pop("constants").tolist()
-        return Bank(**columns, temperature=temperature, background=background, neighbours=int(neighbours))
+        temperature, background, neighbours, same = columns.pop("constants").tolist()
+        return Bank(**columns, temperature=temperature, background=background, neighbours=int(neighbours), same=same)
 
     def columns(self, path: Path) -> dict[str, Array]:
         """The columns of one of the files.
