@@ -13,13 +13,6 @@ from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
 
-NEARLY_ALL = 0.8
-WARNING = (
-    "Careful: it looks the same where nearly all pairs are mismatched and where the scores cannot tell what belongs "
-    "together. Look at the worst pairs before you believe it; train longer (--epochs), or give better features, "
-    "embeddings or a run."
-)
-
 DESCRIPTION = """\
 Find the mismatched pairs of a data set. Every pair gets a calibrated probability that it matches and the reasons
 against it; suspicious ones the caption and the image that fit better. Nothing of the data is changed.
@@ -133,8 +126,6 @@ def run_audit(options: argparse.Namespace) -> None:
             print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)
         raise
     print(summary_text(result))
-    if result.verdict.noise_rate > NEARLY_ALL:
-        print(f"\n{WARNING}")
     print(f"\n{options.out / 'report.html'}\n{options.out / 'pairs.parquet'}\n{options.out / 'summary.json'}")
     if options.export:
         print(AuditFolder(options.out).export)

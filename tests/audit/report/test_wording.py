@@ -50,7 +50,7 @@ def test_one_low_indicator_is_named_alone_and_none_is_admitted():
     other = values[::-1].copy()
     other[10] = 0.5
     found = reasons(np.full(101, 0.3), {"memory": values, "structure": other}, flagged, bank=10)
-    assert found[10] == "training came to disbelieve it (belief 0.10)"
+    assert found[10] == "models that trained on it came to doubt it (memory 0.10)"
     assert found[60] == "no single indicator is low, all together are"
     low = np.full(101, 0.3)
     low[60] = -0.2
@@ -75,14 +75,17 @@ def test_order_equals_a_naive_loop():
         said = found[row].split("; ") if flagged[row] and loud else []
         assert len(said) == (len(loud) if flagged[row] else 0)
         for (name, value), text in zip(loud, said, strict=False):
-            assert {"memory": "belief"}.get(name, name) in text
+            assert name in text
             assert (f"{value:.2f}" if value >= 0.01 else "under 0.01") in text
 
 
 def test_nan_says_nothing_and_everything_flagged_is_explained():
     values = np.array([np.nan, 0.1, 0.9, 0.8])
     found = reasons(np.full(4, np.nan), {"memory": values}, np.array([True, True, False, False]), bank=0)
-    assert found[:2] == ["no single indicator is low, all together are", "training came to disbelieve it (belief 0.10)"]
+    assert found[:2] == [
+        "no single indicator is low, all together are",
+        "models that trained on it came to doubt it (memory 0.10)",
+    ]
     everyone = reasons(np.zeros(4), {"rank": values, "odd": values}, np.ones(4, bool), bank=0)
     assert all(everyone)
     assert reasons(np.zeros(2), {}, np.zeros(2, bool), bank=5) == ["", ""]

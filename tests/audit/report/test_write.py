@@ -42,7 +42,7 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words += data
+        self.words += data.replace("\xa0", " ")
 
 
 def written(tmp_path, *, worst=60, **options) -> tuple[AuditResult, dict]:

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from truepair import __version__
 from truepair.audit.collection import Problem
 from truepair.audit.report import charts
 from truepair.audit.report.cards import Album, Shown, clipped
-from truepair.audit.report.pair_table import COLUMNS
+from truepair.audit.report.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
+from truepair.audit.report.pair_table import described_columns
+from truepair.audit.report.phrases import percent, percent_span
 from truepair.audit.report.summary import (
     WAYS,
     duplicates_of,
-    percent,
-    percent_span,
     problems_of,
     statement,
     swaps_of,
+    trial_of,
     worst_of,
 )
 from truepair.audit.report.text import duration
-from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
+from truepair.audit.report.warnings import warnings_of
+from truepair.audit.result import AuditResult
 from truepair.data.pairs import IntArray
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
-SCORES = {
-    "auroc": "AUROC",
-    "average_precision": "average precision",
-    "f1": "F1 of the flags",
-    "calibration_error": "calibration error",
-}
+OPTION = re.compile(r"(truepair train )?--[a-z][a-z-]*( [0-9.]*[0-9]| [a-z]+-[a-z]+)?")
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def render_page(result: AuditResult, *, worst: int, borderline: int) -> str:
     lowest = worst_of(result, worst)
     truth = None if result.mismatched is None or not size else float(result.mismatched.mean())
     bins = [entry for entry in (result.scores or {}).get("reliability", []) if entry["pairs"]]
-    environment.filters |= {"percent": percent, "clipped": clipped}
+    environment.filters |= {"percent": lambda share: tight(percent(share)), "prose": prose, "clipped": clipped}
     return environment.get_template("page.html").render(
         version=__version__,
         name=clipped(result.collection.name, 120),
@@ -87,8 +86,10 @@ def render_page(result: AuditResult, *, worst: int, borderline: int) -> str:
         size=size,
         verdict=verdict,
         flagged=int(verdict.flagged.sum()),
-        statement=statement(result),
-        span=percent_span(verdict.noise_rate_low, verdict.noise_rate_high),
+        statement=tight(statement(result)),
+        warnings=warnings_of(result),
+        trial=trial_of(result),
+        span=tight(percent_span(verdict.noise_rate_low, verdict.noise_rate_high)),
         truth=truth,
         scores=scores_of(result),
         histogram=charts.histogram(verdict),
@@ -106,11 +107,21 @@ def render_page(result: AuditResult, *, worst: int, borderline: int) -> str:
         duplicates=kinds_of(result, album),
         problems=reasons_of(result),
         problem_count=len(result.problems),
-        indicators={name: INDICATORS.get(name, name) for name in result.indicators},
-        columns={name: text for name, text in COLUMNS.items() if name != "mismatched" or truth is not None},
+        meanings=meanings(result),
+        columns=described_columns(result),
         time=duration(sum(result.seconds.values())) if result.seconds else None,
         cramped=album.cramped,
     )
+
+
+def tight(text: str) -> str:
+    """The text with its numbers kept on the line of their %."""
+    return text.replace(" %", "\u00a0%")
+
+
+def prose(text: str) -> Markup:
+    """Sentences with the options of the command in them as code."""
+    return Markup(OPTION.sub(r"<code>\g<0></code>", str(escape(tight(text)))))
 
 
 def scores_of(result: AuditResult) -> dict[str, float]:
@@ -135,7 +146,14 @@ def kinds_of(result: AuditResult, album: Album) -> list[Kind]:
             for group in largest
         ]
         found.append(
-            Kind(kind, DUPLICATES.get(kind, kind), counts["groups"], counts["pairs"], bool(counts["capped"]), shown)
+            Kind(
+                kind,
+                DUPLICATES_EXPLAINED.get(kind, kind),
+                counts["groups"],
+                counts["pairs"],
+                bool(counts["capped"]),
+                shown,
+            )
         )
     return found
 

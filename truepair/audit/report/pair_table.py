@@ -16,24 +16,24 @@ from truepair.data.pairs import BoolArray, IntArray
 ROWS = 50_000
 COLUMNS = {
     "pair_id": "what the input knows the pair by",
-    "row": "place of the pair in the collection, from 0",
+    "row": "place of the pair among the usable ones of the input, from 0",
     "image": "name of the image",
     "caption": "the caption as given",
     "p_match": "calibrated probability that image and caption match, 0 to 1",
-    "flagged": "whether the pair is taken as mismatched",
+    "flagged": "whether the pair is taken as mismatched: p_match is below 0.5",
     "reason": "what spoke against a flagged pair; empty for the others",
     "similarity": "similarity of image and caption as the model or the embeddings give it",
     "proposed_caption": "the caption that fits the image of a suspicious pair best",
     "proposed_caption_pair": "pair_id the proposed caption comes from",
-    "proposed_caption_fit": "how well it fits, 0 to 1",
+    "proposed_caption_fit": "how well it fits the image: the indicator matching of the two, 0 to 1",
     "proposed_image": "name of the image that fits the caption of a suspicious pair best",
     "proposed_image_pair": "pair_id the proposed image comes from",
-    "proposed_image_fit": "how well it fits, 0 to 1",
-    "swap_with": "pair_id of the pair that this one exchanged its caption with",
+    "proposed_image_fit": "how well it fits the caption: the indicator matching of the two, 0 to 1",
+    "swap_with": "pair_id of the flagged pair whose caption belongs to this image, and whose image to this caption",
     "duplicate_kind": "kinds of duplicate the pair is in, separated by spaces; see duplicates.parquet",
     "duplicate_group": "number in duplicates.parquet of the group of the first of these kinds",
     "duplicate_of": "pair_id of the first pair of that group; empty for that pair itself",
-    "mismatched": "the truth, where it is known",
+    "mismatched": "whether the pair is mismatched in truth; only where that is known",
 }
 """What each column holds; `indicator_<name>` columns follow `similarity`, and are described by `INDICATORS`."""
 
@@ -59,6 +59,17 @@ def pair_schema(result: AuditResult) -> Any:
         "duplicate_group": pyarrow.int64(),
         **dict.fromkeys(("p_match", "similarity", "proposed_caption_fit", "proposed_image_fit"), pyarrow.float32()),
     }
+    types |= {f"indicator_{name}": pyarrow.float32() for name in result.indicators}
+    return pyarrow.schema(
+        [
+            pyarrow.field(name, types.get(name, pyarrow.string()), metadata={"description": text})
+            for name, text in described_columns(result).items()
+        ]
+    )
+
+
+def described_columns(result: AuditResult) -> dict[str, str]:
+    """Column → what it holds, of all columns that the table of this audit has, in their order."""
     described: dict[str, str] = {}
     for name, text in COLUMNS.items():
         if name == "mismatched" and result.mismatched is None:
@@ -67,13 +78,7 @@ def pair_schema(result: AuditResult) -> Any:
         if name == "similarity":
             for indicator in result.indicators:
                 described[f"indicator_{indicator}"] = f"{INDICATORS.get(indicator, indicator)}; 0 to 1, larger = better"
-                types[f"indicator_{indicator}"] = pyarrow.float32()
-    return pyarrow.schema(
-        [
-            pyarrow.field(name, types.get(name, pyarrow.string()), metadata={"description": text})
-            for name, text in described.items()
-        ]
-    )
+    return described
 
 
 def pair_tables(result: AuditResult) -> Iterator[Any]:

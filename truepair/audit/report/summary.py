@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truepair import __version__
 from truepair.audit.duplicates.find import MOST_GROUPS
-from truepair.audit.report.pair_table import COLUMNS
+from truepair.audit.report.pair_table import described_columns
+from truepair.audit.report.phrases import are, counted, percent, percent_span
+from truepair.audit.report.warnings import warnings_of
 from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
 from truepair.audit.row_ranges import whole
 from truepair.data.pairs import IntArray
@@ -37,6 +40,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "two_groups": bool(verdict.two_groups),
         "doubt": verdict.doubt,
         "statement": statement(result),
+        "warnings": warnings_of(result),
         "verdict": verdict.details,
         "indicators": {name: INDICATORS.get(name, name) for name in result.indicators},
         "proposals": {
@@ -51,9 +55,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "scores": result.scores,
         "seconds": result.seconds,
         "options": result.options,
-        "columns": {
-            name: text for name, text in COLUMNS.items() if name != "mismatched" or result.mismatched is not None
-        },
+        "columns": described_columns(result),
     }
     return {name: plain(value) for name, value in facts.items()}
 
@@ -71,6 +73,22 @@ def statement(result: AuditResult) -> str:
         found += f" {counted(flagged, 'single pair')} that fit{'s' if flagged == 1 else ''} no better than chance "
         found += f"{are(flagged)} flagged all the same."
     return found
+
+
+EXCHANGED = {"caption": "captions", "image": "images", "class": "captions within each class"}
+
+
+def trial_of(result: AuditResult) -> str | None:
+    """What was mismatched on purpose before the audit (`--noise`, `--noise-index`), in words; else None."""
+    options = result.options
+    if options.get("noise_index"):
+        done = f"pairs were mismatched on purpose as {Path(str(options['noise_index'])).name} says"
+    elif options.get("noise"):
+        kind = EXCHANGED.get(str(options.get("noise_kind")), "captions")
+        done = f"{kind} of {percent(float(options['noise']))} of the pairs were exchanged on purpose"
+    else:
+        return None
+    return f"This is a trial: {done} before the audit. Pairs that were wrong already count as matched in the truth."
 
 
 def swaps_of(result: AuditResult) -> IntArray:
@@ -123,22 +141,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int) else whole(str(value))
-
-
-def percent(share: float) -> str:
-    """A share as people say it: whole from ten on, one decimal below."""
-    return f"{100 * share:.0f} %" if 100 * share >= 9.95 else f"{100 * share:.1f} %"
-
-
-def percent_span(low: float, high: float) -> str:
-    """An interval of shares, both ends with as many decimals as the smaller needs."""
-    decimals = 0 if 100 * low >= 9.95 else 1
-    return f"{100 * low:.{decimals}f}–{100 * high:.{decimals}f} %"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def are(number: int) -> str:
-    return "is" if number == 1 else "are"

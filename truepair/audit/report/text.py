@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 
+from truepair.audit.report.phrases import counted, percent, percent_span
 from truepair.audit.report.summary import (
-    counted,
     duplicates_of,
-    percent,
-    percent_span,
     problems_of,
     statement,
     swaps_of,
     worst_of,
 )
+from truepair.audit.report.warnings import warnings_of
 from truepair.audit.result import AuditResult
 
 WORST = 10
 CAPTION, ID, REASON = 36, 24, 52
+WARNING = 110
 
 
 def summary_text(result: AuditResult) -> str:
-    """Some aligned lines, then a table of the ten worst pairs. Captions cannot steer the terminal."""
+    """Some aligned lines, the warnings, then a table of the ten worst pairs. Captions cannot steer the terminal."""
     lines = summary_lines(result)
     width = max(len(title) for title, _ in lines)
     text = "\n".join(f"{title.ljust(width)}  {said}" for title, said in lines)
+    for warning in warnings_of(result):
+        text += "\n\n" + wrapped(f"Careful: {warning}")
     if not len(result):
         return text
     first = "The worst pairs" if result.verdict.flagged.any() else "The lowest pairs; none of them is flagged"
@@ -108,6 +111,11 @@ def one_line(text: str, columns: int) -> str:
     while columns_of(flat) >= columns:
         flat = flat[:-1]
     return flat + "…"
+
+
+def wrapped(text: str) -> str:
+    """The text in lines of at most 110 columns; a number keeps its %."""
+    return textwrap.fill(text.replace(" %", "\u00a0%"), WARNING, break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def duration(seconds: float) -> str:

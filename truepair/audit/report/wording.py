@@ -83,10 +83,10 @@ def shown(value: float) -> str:
 
 _WORDS: dict[str, Callable[[float], str]] = {
     "matching": lambda value: f"among others, image and caption do not choose each other (matching {shown(value)})",
-    "structure": lambda value: f"images like this one have captions unlike this one (structure {shown(value)})",
-    "neighbours": lambda value: f"captions of similar images do not fit it (neighbours {shown(value)})",
+    "structure": lambda value: f"its image and its caption resemble different pairs (structure {shown(value)})",
+    "neighbours": lambda value: f"similar images have captions unlike its own (neighbours {shown(value)})",
     "certainty": lambda value: f"hardly any evidence for this or any other partner (certainty {shown(value)})",
-    "memory": lambda value: f"training came to disbelieve it (belief {shown(value)})",
+    "memory": lambda value: f"models that trained on it came to doubt it (memory {shown(value)})",
     "similarity": lambda value: f"image and caption are less alike than others (similarity {value:.2f})".replace(
         "-", "−"
     ),

@@ -1,0 +1,87 @@
+"""Decoding: large JPEG files at a part of their size, everything else as it is."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from truepair.data import picture_features
+from truepair.data.descriptor import grid_descriptor
+from truepair.data.picture_features import read_picture
+from truepair.errors import InputError
+
+
+def scene(width, height, seed=0):
+    """Soft blobs with a little noise, (height, width, 3) uint8."""
+    rng = np.random.default_rng(seed)
+    coarse = Image.fromarray(rng.integers(0, 256, (9, 12, 3), dtype=np.uint8)).resize((width, height), Image.BICUBIC)
+    noisy = np.asarray(coarse, dtype=float) + rng.normal(0, 10, (height, width, 3))
+    return Image.fromarray(np.clip(noisy, 0, 255).astype(np.uint8))
+
+
+def file_of(image, kind="JPEG", **options):
+    buffer = BytesIO()
+    image.save(buffer, kind, **({"quality": 90} if kind == "JPEG" else {}), **options)
+    return buffer
+
+
+def read_whole(file):
+    """The pixels without any short cut: all of them decoded, laid on white, then shrunk."""
+    upright = ImageOps.exif_transpose(Image.open(file)).convert("RGBA")
+    flat = Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
+    flat.thumbnail((192, 192))
+    return np.asarray(flat)
+
+
+def modes():
+    colours = scene(70, 50)
+    clear = colours.convert("RGBA")
+    clear.putalpha(scene(70, 50, 1).convert("L"))
+    yield "RGB", file_of(colours)
+    yield "grey", file_of(colours.convert("L"))
+    yield "CMYK", file_of(colours.convert("CMYK"))
+    yield "alpha", file_of(clear, "PNG")
+    yield "grey alpha", file_of(clear.convert("LA"), "PNG")
+    yield "palette", file_of(colours.quantize(16), "PNG")
+    yield "palette with a clear colour", file_of(colours.quantize(16), "PNG", transparency=3)
+    yield "RGB with a clear colour", file_of(colours, "PNG", transparency=colours.getpixel((5, 5)))
+    yield "16 bits", file_of(Image.fromarray(np.arange(0, 64000, 8, dtype=np.uint16).reshape(80, 100)), "PNG")
+    yield "just below the limit", file_of(scene(767, 300))
+    yield "large, not JPEG", file_of(scene(1200, 800), "PNG")
+
+
+@pytest.mark.parametrize(("name", "file"), [*modes()], ids=[name for name, _ in modes()])
+def test_other_pictures_keep_every_bit(name, file):
+    assert np.array_equal(read_picture(file), read_whole(file))
+
+
+@pytest.mark.parametrize("size", [(768, 500), (1600, 1200), (1201, 3203), (5000, 150)])
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_large_jpegs_are_nearly_the_same(size, mode):
+    file = file_of(scene(*size).convert(mode))
+    ours, whole = read_picture(file), read_whole(file)
+    assert ours.shape == whole.shape and max(ours.shape) == 192
+    assert np.abs(ours.astype(int) - whole).mean() < 3
+    if min(ours.shape[:2]) >= 14:
+        one, other = grid_descriptor(ours), grid_descriptor(whole)
+        assert (one * other).sum() / np.linalg.norm(one) / np.linalg.norm(other) > 0.999
+
+
+@pytest.mark.parametrize(("longer", "decoded"), [(767, 767), (768, 384), (1535, 768), (1536, 384), (4000, 500)])
+def test_twice_the_pixels_needed_are_decoded(longer, decoded):
+    for size in ((longer, 90), (90, longer)):
+        with Image.open(file_of(Image.new("RGB", size))) as image:
+            picture_features.decode_small(image)
+            image.load()
+            assert max(image.size) == decoded
+
+
+def test_large_jpegs_are_turned_upright_and_still_found_broken():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = file_of(scene(1600, 1000), exif=exif)
+    assert read_picture(file).shape == (192, 120, 3)
+    assert np.abs(read_picture(file).astype(int) - read_whole(file)).mean() < 3
+    with pytest.raises(InputError, match="truncated"):
+        read_picture(BytesIO(file.getvalue()[: len(file.getvalue()) // 2]))

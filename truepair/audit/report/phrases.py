@@ -1,0 +1,22 @@
+"""Numbers as people say them."""
+
+from __future__ import annotations
+
+
+def percent(share: float) -> str:
+    """A share as people say it: whole from ten on, one decimal below."""
+    return f"{100 * share:.0f} %" if 100 * share >= 9.95 else f"{100 * share:.1f} %"
+
+
+def percent_span(low: float, high: float) -> str:
+    """An interval of shares, both ends with as many decimals as the smaller needs."""
+    decimals = 0 if 100 * low >= 9.95 else 1
+    return f"{100 * low:.{decimals}f}–{100 * high:.{decimals}f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def are(number: int) -> str:
+    return "is" if number == 1 else "are"
