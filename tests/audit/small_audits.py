@@ -4,23 +4,16 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 from pyarrow import parquet
 
 from tests.audit.inputs.made_pictures import write_pictures
-from truepair.audit import AuditOptions, CrossFitting, near_mismatches
+from truepair.audit import AuditOptions, CrossFitting
 from truepair.cli import main
 
 QUICK = ["--epochs", "2", "--width", "16", "--folds", "2", "--bank", "64", "--quiet"]
 QUICK_OPTIONS = {"options": AuditOptions(bank=64), "crossfit": CrossFitting(folds=2, epochs=2, width=16)}
 FILES = {"pairs.parquet", "summary.json", "report.html", "problems.parquet", "duplicates.parquet"}
 WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "cat", "dog", "tree", "house", "boat")
-
-
-@pytest.fixture
-def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few steps of the search for near mismatches, which says nothing of so few pairs."""
-    monkeypatch.setattr(near_mismatches, "STEPS", 5)
 
 
 def run_cli(data: object, out: Path, *options: str) -> int:

@@ -12,22 +12,17 @@ from tests.audit.small_audits import (
     contents,
     rows_of,
     run_cli,
-    short_search,  # noqa: F401 (a fixture)
     summary_of,
 )
 from truepair.audit import AuditOptions, CrossFitting
 from truepair.errors import InputError, RunFolderError
-
-pytestmark = pytest.mark.usefixtures("short_search")
 
 
 @pytest.fixture(scope="module")
 def audited(tiny, tmp_path_factory):
     """An audit of the tiny data set through Python: the result and its folder."""
     out = tmp_path_factory.mktemp("audits") / "python"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truepair.audit.near_mismatches.STEPS", 5)
-        return truepair.audit(str(tiny), out, **QUICK_OPTIONS, progress=False), out
+    return truepair.audit(str(tiny), out, **QUICK_OPTIONS, progress=False), out
 
 
 def test_truepair_audit_can_be_called_whatever_was_imported_before(tiny):

@@ -88,7 +88,6 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
     class Killed(BaseException):
         """Stands for whatever ends a process without warning."""
 
-    monkeypatch.setattr("truepair.audit.near_mismatches.STEPS", 5)
     monkeypatch.setattr(cell_space, "AT_ONCE", 16)
     setup = Setup(model=SAFConfig(width=16, word_width=8, similarity_width=8))
     options = {"epochs": 1, "batch_size": 16, "minimum_count": 1, "progress": False}

@@ -16,14 +16,11 @@ from tests.audit.small_audits import (
     contents,
     rows_of,
     run_cli,
-    short_search,  # noqa: F401 (a fixture)
     summary_of,
     write_embeddings,
     write_picture_folder,
 )
 from truepair.cli import main
-
-pytestmark = pytest.mark.usefixtures("short_search")
 
 
 @pytest.fixture(autouse=True)
@@ -251,5 +248,9 @@ def test_main_knows_the_command(capsys):
 def test_a_model_that_learned_nothing_is_not_believed_without_a_word(tmp_path, capsys):
     arguments = ["--epochs", "1", "--width", "16", "--threads", "1", "--quiet", "--noise", "0.3"]
     assert main(["audit", "scenes:60", "--out", str(tmp_path / "audit"), *arguments]) == 0
-    rate = json.loads((tmp_path / "audit/summary.json").read_text())["noise_rate"]
-    assert rate > 0.8 and "Careful: it looks the same" in capsys.readouterr().out
+    facts = json.loads((tmp_path / "audit/summary.json").read_text())
+    assert facts["noise_rate"] > 0.8 and "looks the same where nearly all pairs are mismatched" in facts["warnings"][0]
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(f"Careful: {warning}" in said for warning in facts["warnings"])
+    page = (tmp_path / "audit/report.html").read_text()
+    assert "captions of 30\xa0% of the pairs were exchanged on purpose" in page and ">Careful<" in page

@@ -111,3 +111,28 @@ def test_vectors_have_the_cosines_of_every_engine_a_method_trains(tiny, method):
     vectors = encode(model, pairs)
     assert torch.allclose(vectors.images @ vectors.texts.T, model.similarity(pairs), atol=1e-6)
     assert torch.allclose(vectors.images.norm(dim=1), torch.ones(16), atol=1e-6)
+
+
+def test_mismatches_that_no_model_trained_on_are_measured_by_too(fitted):
+    """As many as there are pairs, scored by the model of their fold, by all evidence but the memory."""
+    pairs, seen, folder = fitted
+    np.testing.assert_array_equal(seen.held_out.given, seen.given.evidence[:, :2])
+    assert 0.9 * len(pairs) < len(seen.held_out.known) <= len(pairs)
+    again = [space.known_mismatches(["random"])["random"]["log_odds"] for space in seen.judges]
+    np.testing.assert_allclose(seen.held_out.known[:, 0], np.concatenate(again), atol=1e-6)
+    assert all((folder / f"unseen{fold}.safetensors").is_file() for fold in range(3))
+    assert seen.local is None  # of so few pairs
+
+
+def test_local_ranks_are_those_of_every_models_own_pairs(fitted, monkeypatch):
+    from truepair.audit import crossfit, local_ranks
+
+    pairs, seen, folder = fitted
+    monkeypatch.setattr(local_ranks, "LEAST_PAIRS", 10)
+    asked = []
+    monkeypatch.setattr(crossfit, "local_share", lambda spaces, rng: asked.extend(spaces))
+    cross_fit(pairs, OPTIONS, folder, progress=False)
+    assert len(asked) == 3
+    for (images, texts), space in zip(asked, seen.judges, strict=True):
+        expected = space.vectors(space.judged)
+        assert torch.equal(images, expected[0]) and torch.equal(texts, expected[1])

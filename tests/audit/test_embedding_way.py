@@ -9,7 +9,6 @@ from tests.audit.small_audits import (
     kept_of,
     rows_of,
     run_cli,
-    short_search,  # noqa: F401 (a fixture)
     summary_of,
     write_embeddings,
 )
@@ -17,8 +16,6 @@ from truepair.audit import AuditOptions
 from truepair.audit.embedding_way import EmbeddingSpace, by_embeddings, captions_of
 from truepair.audit.embeddings import score_collection
 from truepair.audit.samples import usable_rows
-
-pytestmark = pytest.mark.usefixtures("short_search")
 
 BAD = {7: np.nan, 8: 0.0, 40: np.inf, 299: np.nan}
 SWAPS = [(row, row + 150) for row in range(11, 131, 6)]
@@ -72,11 +69,11 @@ def test_swapped_captions_are_found_in_spite_of_unusable_rows(tmp_path, words):
         assert entry["flagged"] == (row in PARTNER) == (entry["p_match"] < 0.5), row
         assert entry.get("mismatched", row in PARTNER) == (row in PARTNER)
         expected = name.format(PARTNER[row]) if row in PARTNER else None
-        assert entry["proposed_image_pair"] == expected
-        if words and row in SWAPS[-1]:  # nobody is offered the words it has already
+        if words and row in SWAPS[-1]:  # nobody is offered what it has already
             assert entry["proposed_caption_pair"] != expected and entry["swap_with"] is None
+            assert entry["proposed_image_pair"] != expected
             continue
-        assert entry["proposed_caption_pair"] == entry["swap_with"] == expected
+        assert entry["proposed_image_pair"] == entry["proposed_caption_pair"] == entry["swap_with"] == expected
         if row in PARTNER:
             assert entry["proposed_caption_fit"] > 0.9 and entry["proposed_image_fit"] > 0.9
         if row in PARTNER and words:
@@ -176,3 +173,16 @@ def test_clip_retrieval_layout_on_the_command_line(tmp_path):
     assert [row["caption"] for row in rows] == [f"thing {k}" for k in range(120) if k != 30]
     (problem,) = [p for p in rows_of(tmp_path / "out", "problems.parquet") if p["reason"] == "nan-row"]
     assert (problem["entry"], problem["row"]) == ("30.jpg", 30) and "img_emb_0" in problem["file"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_local_ranks_are_asked_where_there_are_enough_pairs(tmp_path, noise):
+    from tests.audit.test_local_ranks import made
+
+    images, texts = made(1500, noise=noise, within="kind")
+    found = truepair.audit(
+        ArrayCollection(images.numpy(), texts.numpy()), tmp_path / "out", options=AuditOptions(bank=256), progress=False
+    )
+    near = found.verdict.details["near"]
+    assert near["local_pairs"] == 450 and near["believed"] is (noise > 0)
+    assert found.verdict.noise_rate == pytest.approx(noise, abs=0.17)

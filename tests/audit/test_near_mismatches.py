@@ -1,157 +1,89 @@
-"""Near mismatches: shares of three groups that obey the tilt, the rules of belief, degenerate scores, speed."""
-
-import time
+"""Near mismatches: when they are believed in, and how many of the mismatched pairs they are."""
 
 import numpy as np
 import pytest
 
-from truepair.audit.near_mismatches import _maximise, near_shares, skill_of
-from truepair.audit.tilts import fit_tilts, log_probability
-
-
-def made(pairs, random, near, *, known=2000, places=(0.0, 2.0, 5.0), seed=0):
-    """(score, rulers): normal distributions of one spread are tilts of each other, as the model asks."""
-    rng = np.random.default_rng(seed)
-    kind = rng.permutation(
-        np.repeat([0, 1, 2], np.diff(np.round(pairs * np.array([0, random, random + near, 1])).astype(int)))
-    )
-    score = rng.normal(size=pairs) + np.array(places)[kind]
-    return score, {
-        name: rng.normal(size=known) + place for name, place in zip(("random", "near"), places, strict=False)
-    }
-
-
-@pytest.mark.parametrize(("random", "near"), [(0.0, 0.0), (0.0, 0.4), (0.4, 0.0), (0.2, 0.2), (0.1, 0.3)])
-def test_shares_of_a_tilt_are_found(random, near):
-    found = near_shares(*made(4000, random, near), random)
-    assert found.shares["random"] == pytest.approx(random, abs=0.02)
-    assert found.shares["near"] == pytest.approx(near, abs=0.02)
-    assert found.total == sum(found.shares.values()) and abs(found.total - random - near) < 3 * found.error + 0.005
-    assert found.believed == (near > 2 * random)
+from truepair.audit.local_ranks import LocalShare
+from truepair.audit.low_end import Estimate
+from truepair.audit.near_mismatches import LEAST_MORE, MORE_OF_RANDOM, MOST_NEAR, near_mismatches, near_weight, record
 
 
 @pytest.mark.parametrize(
-    ("random", "near", "places", "believed"),
+    ("random", "local", "error", "believed"),
     [
-        (0.0, 0.3, (0.0, 2.0, 5.0), True),
-        (0.0, 0.05, (0.0, 3.0, 6.0), False),  # too few
-        (0.2, 0.3, (0.0, 2.0, 5.0), False),  # less than twice the random ones
-        (0.1, 0.3, (0.0, 2.0, 5.0), True),
-        (0.0, 0.15, (0.0, 0.5, 3.0), False),  # matched pairs alone would be as often below random mismatches
-        (0.0, 0.55, (0.0, 1.5, 5.0), False),  # the scores tell too little, though the near ones would explain it
-        (0.0, 0.3, (0.0, 0.7, 1.8), False),  # matched pairs are too often below random mismatches
+        (0.0, 0.03, 0.01, False),  # clean pairs, as seen
+        (0.0, 0.1, 0.01, True),
+        (0.0, 0.1, 0.05, False),  # of few pairs
+        (0.4, 0.5, 0.02, False),  # random noise, as seen
+        (0.1, 0.24, 0.02, True),
+        (0.6, 0.73, 0.02, False),
+        (0.15, 0.71, 0.02, True),
+        (0.3, 0.1, 0.01, False),
     ],
 )
-def test_who_is_believed(random, near, places, believed):
-    found = near_shares(*made(4000, random, near, places=places), random)
+def test_who_is_believed(random, local, error, believed):
+    found = near_mismatches(Estimate(random, 0.007, 0.2), LocalShare(local, error, 900))
     assert found.believed is believed
-    assert found.record() == {
-        "share_random": round(found.shares["random"], 4),
-        "share_near": round(found.shares["near"], 4),
-        "skill": round(found.skill, 4),
-        "believed": believed,
-    }
+    assert found.share == (local if believed else random)
+    assert found.at_most == max(local, random)
+    assert found.error == (pytest.approx(np.hypot(error, 0.03)) if believed else 0.007)
 
 
-def test_the_end_does_not_depend_on_the_start():
-    score, rulers = made(3000, 0.1, 0.3)
-    edges = np.linspace(-3, 8, 60)
-    counts = [np.histogram(rows, edges)[0] + 0.0 for rows in (score, rulers["random"], rulers["near"])]
-    middle = (edges[1:] + edges[:-1]) / 2
-    usual = _maximise(*counts, middle)
-    for start in ((0.1, 0.1, 0.8), (0.1, 0.8, 0.1), (0.9, 0.05, 0.05)):
-        assert _maximise(*counts, middle, start) == pytest.approx(usual, abs=2e-3)
+@pytest.mark.parametrize("random", [0.0, 0.2, 0.5])
+def test_the_rule_is_the_one_that_is_described(random):
+    edge = random + LEAST_MORE + MORE_OF_RANDOM * random + 0.02
+    for local, believed in ((edge - 1e-6, False), (edge + 1e-6, True)):
+        assert near_mismatches(Estimate(random, 0.01, 0.2), LocalShare(local, 0.02, 900)).believed is believed
 
 
-def test_units_and_order_of_the_scores_do_not_matter():
-    score, rulers = made(3000, 0.1, 0.3)
-    plain = near_shares(score, rulers, 0.1)
-    moved = near_shares(1e3 * score[::-1] + 1e5, {kind: 1e3 * rows + 1e5 for kind, rows in rulers.items()}, 0.1)
-    assert moved.shares == pytest.approx(plain.shares, abs=1e-3) and moved.skill == pytest.approx(plain.skill)
+def test_without_local_ranks_all_are_random():
+    found = near_mismatches(Estimate(0.2, 0.01, 0.3), None)
+    assert (found.share, found.error, found.at_most, found.believed) == (0.2, 0.01, 0.2, False)
+    assert record(found, None, 0.0) is None
 
 
-# --- Tilts --------------------------------------------------------------------------------------------------------
+def test_what_the_summary_says():
+    local = LocalShare(0.4, 0.01, 900)
+    found = near_mismatches(Estimate(0.1, 0.01, 0.3), local)
+    assert record(found, local, 0.75) == {
+        "believed": True, "share_local": 0.4, "local_pairs": 900, "share_near": 0.3
+    }  # fmt: skip
+    doubted = near_mismatches(Estimate(0.4, 0.01, 0.3), local)
+    assert record(doubted, local, 0.75)["share_near"] == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tilts_are_those_of_a_logistic_regression(seed):
-    from sklearn.linear_model import LogisticRegression
+# --- How many are near ones ---------------------------------------------------------------------------------------
 
+
+def mixed(share, near, seed=0):
+    """Scores of given pairs, of random (0) and near (2) mismatches; matched pairs are far above (9)."""
     rng = np.random.default_rng(seed)
-    score, counts = rng.normal(size=40), rng.uniform(0, 9, (3, 40)) * (rng.uniform(size=(3, 40)) > 0.3)
-    if seed == 2:  # kinds that do not overlap: the penalty alone holds the slopes
-        counts *= np.digitize(score, [-0.5, 0.5]) == np.arange(3)[:, None]
-    oracle = LogisticRegression(C=1e3, tol=1e-12, max_iter=10_000)
-    oracle.fit(np.tile(score, 3)[:, None], np.repeat([0, 1, 2], 40), sample_weight=counts.ravel())
-    found = fit_tilts(counts, score, np.zeros((2, 3)))
-    expected = oracle.predict_log_proba(score[:, None]).T
-    np.testing.assert_allclose(log_probability(score, found), expected, atol=1e-5)
-    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
-    again = fit_tilts(counts, score, rng.normal(size=(2, 3)))
-    np.testing.assert_allclose(log_probability(score, again), expected, atol=1e-5)
+    kind = rng.choice(3, 20_000, p=[share * (1 - near), share * near, 1 - share])
+    return rng.normal(size=20_000) + np.array([0, 2, 9])[kind], rng.normal(size=5000), rng.normal(size=5000) + 2
 
 
-@pytest.mark.parametrize("counts", [[[1, 0], [0, 1], [0, 0]], [[1e6, 0], [0, 1e-9], [1, 1]], [[0, 0], [0, 0], [0, 0]]])
-def test_tilts_of_kinds_that_do_not_overlap_are_finite(counts):
-    found = fit_tilts(np.array(counts, dtype=float), np.array([-1.0, 1.0]), np.zeros((2, 3)))
-    assert np.isfinite(found).all()
+@pytest.mark.parametrize("share", [0.2, 0.6])
+@pytest.mark.parametrize("near", [0.0, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("quantile", [0.1, 0.5])
+def test_the_part_of_near_ones_is_found(share, near, quantile):
+    assert near_weight(*mixed(share, near), share, quantile) == pytest.approx(min(near, MOST_NEAR), abs=0.06)
 
 
-# --- Skill --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_skill_as_a_double_loop_says(seed):
-    rng = np.random.default_rng(seed)
-    score, random = rng.integers(0, 7, 50) + 1.0 * (seed > 1), rng.integers(0, 6, 30)
-    wins = sum((s > r) + (s == r) / 2 for s in score.tolist() for r in random.tolist()) / (50 * 30)
-    assert skill_of(score, random, 0.0) == pytest.approx(wins)
-    assert skill_of(score, random, 0.3) == pytest.approx(min(max((wins - 0.15) / 0.7, 0), 1))
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
-def test_skill_is_that_of_the_matched_pairs_alone(share):
-    rng = np.random.default_rng(0)
-    matched = np.arange(20_000) >= share * 20_000
-    score, random = rng.normal(size=20_000) + 2 * matched, rng.normal(size=20_000)
-    assert skill_of(score, random, share) == pytest.approx(skill_of(score[matched], random, 0.0), abs=0.01)
-
-
-def test_skill_without_matched_pairs_is_none():
-    assert skill_of(np.ones(3), np.zeros(3), 1.0) == 0
-
-
-# --- Degenerate scores, and speed ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("near", [None, 0, 1])
-def test_without_a_yardstick_of_near_ones_there_is_nothing_to_say(near):
-    rulers = {"random": np.zeros(30)} | ({} if near is None else {"near": np.zeros(near)})
-    assert near_shares(np.ones(10), rulers, 0.0) is None
+@pytest.mark.parametrize("scale", [1e-3, 1e4])
+def test_units_and_order_do_not_matter(scale):
+    given, random, near = mixed(0.4, 0.5)
+    found = near_weight(scale * given[::-1] + 3, scale * random[::-1] + 3, scale * near + 3, 0.4, 0.2)
+    assert found == pytest.approx(near_weight(given, random, near, 0.4, 0.2), abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("score", "random", "near"),
+    ("score", "random", "near", "expected"),
     [
-        (np.ones(100), np.ones(30), np.ones(30)),
-        (np.ones(1), np.zeros(20), np.zeros(2)),
-        (np.repeat([0.0, 1.0], 50), np.zeros(20), np.ones(20)),
-        (np.full(100, 1e9), np.zeros(20), np.full(20, -1e9)),
-        (np.full(100, -5.0), np.linspace(0, 1, 20), np.linspace(1, 2, 20)),
-        (np.linspace(0, 1e-12, 100), np.linspace(0, 1e-12, 20), np.linspace(0, 1e-12, 20)),
+        (np.zeros(9), np.zeros(20), np.zeros(20), MOST_NEAR),  # nothing tells the kinds apart
+        (np.full(9, -9.0), np.zeros(20), np.ones(20), 0.0),  # all are worse than random ones
+        (np.full(9, 9.0), np.zeros(20), np.ones(20), MOST_NEAR),  # none is so bad
+        (np.ones(1), np.zeros(20), np.full(1, -5.0), MOST_NEAR),  # the near ones are worse
     ],
 )
-def test_degenerate_scores_are_never_believed_near(score, random, near):
-    found = near_shares(score, {"random": random, "near": near}, 0.0)
-    assert all(0 <= share <= 1 for share in found.shares.values()) and found.total <= 1 + 1e-6
-    assert 0 <= found.skill <= 1 and np.isfinite(found.error)
-    if found.believed:  # what lies exactly where the near ones do
-        assert (np.isin(score, near)).mean() >= found.shares["near"] - 0.05
-
-
-def test_a_million_scores_are_as_quick_as_a_few():
-    score, rulers = made(1_000_000, 0.1, 0.3, known=20_000)
-    start = time.process_time()
-    found = near_shares(score, rulers, 0.1)
-    assert time.process_time() - start < 3
-    assert found.shares == pytest.approx({"random": 0.1, "near": 0.3}, abs=0.01)
+def test_degenerate_scores(score, random, near, expected):
+    assert near_weight(score, random, near, 0.3, 0.5) == expected

@@ -15,7 +15,6 @@ from tests.audit.small_audits import (
     contents,
     rows_of,
     run_cli,
-    short_search,  # noqa: F401 (a fixture)
     summary_of,
 )
 from truepair.audit import AuditOptions, cell_space
@@ -25,8 +24,6 @@ from truepair.errors import InputError, RunFolderError
 from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.training.fit import open_run
 from truepair.training.setup import Setup
-
-pytestmark = pytest.mark.usefixtures("short_search")
 
 MODELS = {
     "global": GlobalConfig(width=16, word_width=8),

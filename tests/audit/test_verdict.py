@@ -8,8 +8,10 @@ from sklearn.metrics import roc_auc_score
 
 from tests.audit.naive_verdict import naive_error, naive_knots, naive_p_match, naive_share
 from truepair.audit.calibration import Calibration
-from truepair.audit.evidence import Witness, evidence_of, logit, varying
-from truepair.audit.verdict import CAUTION, WIDTH, Ruler, combine, estimate_share, judge, ratio_error
+from truepair.audit.evidence import HeldOut, Witness, evidence_of, logit, varying
+from truepair.audit.local_ranks import LocalShare
+from truepair.audit.low_end import CAUTION, WIDTH, estimate_share, ratio_error
+from truepair.audit.verdict import Ruler, combine, judge, mean_weights
 from truepair.errors import InputError
 
 
@@ -113,32 +115,67 @@ def test_small_yardsticks_give_wide_intervals():
     assert all(verdict.two_groups and verdict.noise_rate == pytest.approx(0.4, abs=0.15) for verdict in verdicts)
 
 
+NEAR = LocalShare(0.35, 0.01, 2000)
+
+
 def test_near_mismatches_are_judged_by_a_yardstick_of_both_kinds():
     rng = np.random.default_rng(0)
     kind = rng.choice(3, 4000, p=[0.05, 0.3, 0.65])
     evidence = rng.normal(size=4000) + np.array([0.0, 2.5, 6.0])[kind]
     yardstick = {"random": rng.normal(size=(500, 1)), "near": rng.normal(size=(500, 1)) + 2.5}
-    verdict = judge(evidence[:, None], yardstick)
-    assert verdict.details["near"]["believed"] and verdict.noise_rate == pytest.approx(0.35, abs=0.03)
+    verdict = judge(evidence[:, None], yardstick, local=NEAR)
+    assert verdict.noise_rate == 0.35 and verdict.noise_rate_low < 0.3 and verdict.noise_rate_high > 0.4
     assert verdict.details["random_only"] < 0.1
+    assert verdict.details["near"] == {
+        "believed": True, "share_local": 0.35, "local_pairs": 2000, "share_near": pytest.approx(0.3, abs=0.02)
+    }  # fmt: skip
     assert ((kind < 2) == verdict.flagged).mean() > 0.95
-    without = judge(evidence[:, None], {"random": yardstick["random"]})
+    without = judge(evidence[:, None], yardstick)
     assert without.details["near"] is None and without.noise_rate < 0.1
+    few = judge(evidence[:, None], yardstick, local=LocalShare(0.1, 0.01, 2000))
+    assert not few.details["near"]["believed"] and few.noise_rate == without.noise_rate
+    assert few.noise_rate_high == max(without.noise_rate_high, 0.1)
+
+
+def test_without_a_yardstick_of_near_ones_only_the_share_is_theirs():
+    evidence, _, yardstick = made(3000, 0.05, 400)
+    verdict = judge(evidence, yardstick, local=NEAR)
+    assert verdict.noise_rate == 0.35 and verdict.details["near"]["share_near"] == 0
 
 
 def test_beside_near_mismatches_weights_are_learned_from_both_kinds():
+    """The second column tells near mismatches from matched pairs, the first random ones from all others."""
     rng = np.random.default_rng(0)
     kind = rng.choice(3, 3000, p=[0.05, 0.35, 0.6])
     evidence = rng.normal(size=(3000, 2)) + np.array([[0.0, 0.0], [3.0, 1.0], [5.0, 5.0]])[kind]
     known = {"random": rng.normal(size=(500, 2)), "near": rng.normal((3.0, 1.0), size=(500, 2))}
-    verdict = judge(evidence, known)
-    near = verdict.details["near"]
-    assert near["believed"]
-    shares = {"random": near["share_random"], "near": near["share_near"]}
-    expected = combine(evidence, Ruler.of(known, shares), rng, share=verdict.noise_rate)
+    verdict = judge(evidence, known, local=LocalShare(0.4, 0.01, 2000))
+    near = verdict.details["near"]["share_near"] / 0.4
+    ruler = Ruler.of(known, {"random": 1 - near, "near": near})
+    first = combine(evidence, Ruler.of({"random": known["random"]}, {"random": 1.0}), rng)
+    expected = mean_weights(evidence, first, combine(evidence, ruler, rng, share=0.4))
     np.testing.assert_allclose(verdict.details["weights"], expected, rtol=1e-2)
-    first, second = verdict.details["weights"]
-    assert second > first  # the second column tells near mismatches from matched pairs
+    scaled = first / (evidence @ first).std()
+    assert expected[1] > 1.1 * scaled[1]  # than by random ones alone
+
+
+def test_held_out_evidence_says_how_many_there_are():
+    """The yardstick of all evidence is small here, that of one column large: the share is that column's."""
+    evidence, mismatched, yardstick = made(6000, 0.4, 40, columns=2)
+    known = np.random.default_rng(5).normal(size=(20_000, 1))
+    verdict = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known))
+    alone = judge(evidence[:, :1], {"random": known})
+    assert verdict.noise_rate == alone.noise_rate == pytest.approx(0.4, abs=0.02)
+    assert (verdict.noise_rate_low, verdict.noise_rate_high) == (alone.noise_rate_low, alone.noise_rate_high)
+    assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, alone.p_match) + 0.01
+    few = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known[:19]))
+    assert few.noise_rate == judge(evidence, yardstick).noise_rate
+
+
+def test_means_of_weights_are_of_scores_of_one_spread():
+    evidence = np.random.default_rng(0).normal(size=(500, 2))
+    mean = mean_weights(evidence, np.array([1.0, 0.0]), np.array([0.0, 7.0]))
+    np.testing.assert_allclose(mean, 0.5 / evidence.std(axis=0))
 
 
 # --- Weights ------------------------------------------------------------------------------------------------------

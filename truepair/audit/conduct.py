@@ -16,10 +16,9 @@ from truepair.audit.collection import Collection, EmbeddingCollection, PairsColl
 from truepair.audit.early_checks import check_request
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.result import AuditResult, Rematch, Verdict
-from truepair.audit.row_ranges import words_at
 from truepair.audit.steps import Say, Steps
 from truepair.audit.witnessed import Witnessed
-from truepair.data.pairs import BoolArray, IntArray, Pairs
+from truepair.data.pairs import BoolArray, Pairs
 from truepair.files import write_json_atomically
 
 
@@ -152,29 +151,20 @@ def verdict_of(seen: Witnessed, options: AuditOptions) -> Verdict:
 
     if not seen.yardstick:
         return judge_by_mixture(seen.given.evidence, seed=options.seed)
-    return judge(
-        seen.given.evidence, {kind: known.evidence for kind, known in seen.yardstick.items()}, seed=options.seed
-    )
+    yardstick = {kind: known.evidence for kind, known in seen.yardstick.items()}
+    return judge(seen.given.evidence, yardstick, held_out=seen.held_out, local=seen.local, seed=options.seed)
 
 
 def rematch_of(collection: Collection, seen: Witnessed, verdict: Verdict, options: AuditOptions) -> Rematch:
     """Better partners of the flagged pairs, of the most suspicious ones where there are very many."""
     from truepair.audit.rematch import rematch
+    from truepair.audit.same_items import same_items
 
     flagged = np.flatnonzero(verdict.flagged)
     order = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][: options.rematch]
-    if isinstance(collection, PairsCollection):
-        image_of: IntArray = collection.pairs.image_index[seen.rows]
-    else:
-        image_of = np.arange(len(seen.rows), dtype=np.int64)
     if len(order) == 0:
-        return rematch(order, [], image_of, image_of)
-    words = [" ".join(caption.split()).casefold() for caption in words_at(collection.captions, seen.rows)]
-    if any(words):
-        number: dict[str, int] = {}
-        caption_of = np.array([number.setdefault(caption, len(number)) for caption in words], dtype=np.int64)
-    else:
-        caption_of = np.arange(len(seen.rows), dtype=np.int64)
+        return rematch(order, [], order, order)
+    image_of, caption_of = same_items(collection, seen.rows)
     if seen.cells is not None:
         return seen.cells.rematch(order, image_of, caption_of)
     return rematch(order, seen.judges, image_of, caption_of)

@@ -9,6 +9,7 @@ that turns both witnesses into probabilities (`verdict`).
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import numpy as np
 from safetensors.numpy import load_file
 from safetensors.numpy import save as safetensors_bytes
 
-from truepair.audit.evidence import Witness, evidence_of, logit
+from truepair.audit.evidence import HeldOut, Witness, evidence_of, logit
 from truepair.audit.folds import Folds, make_folds
 from truepair.audit.indicators import COLUMNS
+from truepair.audit.local_ranks import MOST_PAIRS, local_share
 from truepair.audit.model_space import ModelSpace
 from truepair.audit.options import CrossFitting
 from truepair.audit.steps import Say
@@ -28,6 +30,7 @@ from truepair.data.pairs import Array, Pairs
 from truepair.errors import RunFolderError
 from truepair.files import write_bytes_atomically, write_json_atomically
 from truepair.models.config import GlobalConfig, MLPConfig, ModelConfig
+from truepair.seeding import generator
 from truepair.training.fit import Run, fit, open_run
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup, fingerprint
@@ -72,6 +75,7 @@ def cross_fit(
         for name, values in fold_scores(folds, fold, space, folder / f"fold{fold}.safetensors").items():
             columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
         spaces.append(space)
+    unseen = [unseen_mismatches(space, folder / f"unseen{fold}.safetensors") for fold, space in enumerate(spaces)]
     columns["memory"] = np.nanmean(beliefs, axis=0).astype(np.float32)
     evidence = evidence_of(columns, np.nanmean(logit(beliefs), axis=0))
     whole = Witness(columns, evidence)
@@ -81,6 +85,8 @@ def cross_fit(
         yardstick={kind: whole.take(folds.of_kind(kind)) for kind in KINDS},
         judges=spaces,
         bank=min(options.bank, min(len(space.judged) for space in spaces)),
+        held_out=HeldOut(evidence[: folds.given, :-1], np.concatenate(unseen)),
+        local=local_share((space.sample(MOST_PAIRS) for space in spaces), generator(options.seed, "audit local ranks")),
     )
 
 
@@ -139,9 +145,18 @@ def remembered(run: Run) -> Array:
 
 def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[str, Array]:
     """Similarity, log odds and indicators of the held-out pairs, by the model of the fold; kept in a file."""
+    held_out = folds.held_out(fold)
+    return kept(path, lambda: space.scores(folds.image_of[held_out], folds.caption_of[held_out]))
+
+
+def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
+    """Evidence of random mismatches of held-out pairs, which no model trained on: (P, 2); kept in a file."""
+    return evidence_of(kept(path, lambda: space.known_mismatches(["random"])["random"]))
+
+
+def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    """The columns in a file, scored if it is missing."""
     if not path.exists():
-        held_out = folds.held_out(fold)
-        columns = space.scores(folds.image_of[held_out], folds.caption_of[held_out])
-        write_bytes_atomically(path, safetensors_bytes(columns))
+        write_bytes_atomically(path, safetensors_bytes(score()))
     found = load_file(path)
     return {name: found[name] for name in COLUMNS}

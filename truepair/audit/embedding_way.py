@@ -15,8 +15,10 @@ from truepair.audit.chunks import READ_ROWS, Units, scored_columns, unit_vectors
 from truepair.audit.collection import EmbeddingCollection
 from truepair.audit.embeddings import score_collection
 from truepair.audit.evidence import Witness, evidence_of
+from truepair.audit.local_ranks import MOST_PAIRS, LocalShare, local_share
 from truepair.audit.row_ranges import row_ranges, words_at
-from truepair.audit.samples import usable_rows
+from truepair.audit.same_items import same_items
+from truepair.audit.samples import SAME, share_something, usable_rows
 from truepair.audit.scored import Scored
 from truepair.audit.witnessed import Witnessed
 from truepair.audit.yardstick import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
@@ -60,42 +62,50 @@ def by_embeddings(
         judges=[space],
         bank=len(space.bank),
         problems=scored.problems(collection),
+        local=local_share_of(collection, seed),
     )
 
 
+def local_share_of(collection: EmbeddingCollection, seed: int) -> LocalShare | None:
+    """How many are mismatched by local ranks, among some rows drawn over the whole collection."""
+    units = usable_rows(collection, MOST_PAIRS, seed=seed, purpose="audit local ranks")
+    return local_share([(units.images, units.texts)], generator(seed, "audit local mismatches"), same=SAME)
+
+
 def known_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> dict[str, Witness]:
-    """Pairs mismatched on purpose, made of some rows drawn over the whole collection."""
+    """Pairs mismatched on purpose, made of some rows drawn over the whole collection.
+
+    Never an image with one of its own captions, as far as the rows drawn tell: not where image or caption are known to
+    be the same (`same_items`), nor where the vectors of both images or of both texts are (`samples.SAME`).
+    """
     units = usable_rows(collection, max(MISMATCHES.values()), seed=seed, purpose="audit mismatches")
     places = np.arange(len(units.rows), dtype=np.int64)
     described = unit(torch.cat([units.images, units.texts], dim=1).numpy())
-    captions = captions_of(collection, units)
+    images, captions = same_items(collection, units.rows)[0], captions_of(collection, units)
     found = {}
     for number, kind in enumerate(KINDS):
         drawn = draw_mismatches(
             kind,
             places,
             MISMATCHES[kind],
-            images=places,
+            images=images,
             captions=captions,
             described=described,
             rng=generator(seed, "audit mismatches", number),
             nearest=NEAREST_IN_SPACE,
         )
-        columns = scored_columns(
-            units.images[drawn.image_of],
-            units.texts[drawn.caption_of],
-            bank,
-            units.rows[drawn.image_of],
-            units.rows[drawn.caption_of],
-        )
+        strangers = ~share_something(units, drawn.image_of, drawn.caption_of)
+        left, right = drawn.image_of[strangers], drawn.caption_of[strangers]
+        columns = scored_columns(units.images[left], units.texts[right], bank, units.rows[left], units.rows[right])
         found[kind] = Witness(columns, evidence_of(columns))
     return found
 
 
 def captions_of(collection: EmbeddingCollection, units: Units) -> list[str]:
-    """What tells captions apart: the words, or the vectors where there are none."""
+    """What tells captions apart: the words, or the vector of one without words."""
     words = words_at(collection.captions, units.rows)
-    return words if any(words) else [vector.tobytes().hex() for vector in units.texts.numpy()]
+    vectors = units.texts.numpy()
+    return [caption if caption.strip() else row.tobytes().hex() for caption, row in zip(words, vectors, strict=True)]
 
 
 class EmbeddingSpace:
@@ -115,7 +125,7 @@ class EmbeddingSpace:
     def vectors(self, positions: IntArray) -> tuple[Tensor, Tensor]:
         rows = self.rows[positions]
         parts = []
-        for piece, start, stop in row_ranges(rows):
+        for piece, start, stop in self.collection.coming(row_ranges(rows)):
             images, texts = self.collection.read(start, stop)
             at = rows[piece] - start
             parts.append(unit_vectors(images[at], texts[at], rows[piece]))

@@ -37,6 +37,19 @@ class Witness:
         return {name: values for name, values in self.columns.items() if name != "similarity"}
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """What models say of pairs they never saw. So many mismatches as one likes can be shown to them.
+
+    Attributes:
+        given: (M, d) evidence of the given pairs.
+        known: (P, d) the same of random mismatches.
+    """
+
+    given: Array
+    known: Array
+
+
 def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array:
     """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is
     known, and the memory's.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truepair.audit.verdict import LEAST_YARDSTICK
+from truepair.audit.low_end import LEAST_YARDSTICK
 from truepair.audit.yardstick import KINDS, Mismatches, described_pairs, draw_mismatches
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError

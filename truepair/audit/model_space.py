@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -81,11 +81,18 @@ class ModelSpace:
         )
         return {name: values.cpu().numpy() for name, values in found.columns().items()}
 
-    def known_mismatches(self) -> dict[str, dict[str, Array]]:
+    def sample(self, count: int) -> tuple[Tensor, Tensor]:
+        """Vectors of the images and texts of up to `count` of the judged pairs, (n, D) each."""
+        drawn = generator(self.seed, "audit sample", self.place).permutation(self.judged)[:count]
+        images, texts = self.vectors(np.sort(drawn))
+        return images.cpu(), texts.cpu()
+
+    def known_mismatches(self, kinds: Sequence[str] = KINDS) -> dict[str, dict[str, Array]]:
         """Scores of pairs mismatched on purpose, a table a kind."""
-        described = unit(torch.cat(self.vectors(self.judged), dim=1).numpy())
+        described = unit(torch.cat(self.vectors(self.judged), dim=1).cpu().numpy()) if "near" in kinds else None
         found = {}
-        for place, kind in enumerate(KINDS):
+        for kind in kinds:
+            place = KINDS.index(kind)
             drawn = draw_mismatches(
                 kind,
                 self.judged,

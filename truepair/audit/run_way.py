@@ -10,12 +10,14 @@ import numpy as np
 from truepair.audit.cell_space import MOST_REMATCHED, CellSpace
 from truepair.audit.crossfit import remembered
 from truepair.audit.evidence import Witness, evidence_of, logit
+from truepair.audit.local_ranks import MOST_PAIRS, local_share
 from truepair.audit.model_space import ModelSpace
 from truepair.audit.progress_bar import bar
 from truepair.audit.vectors import has_vectors
 from truepair.audit.witnessed import Witnessed
 from truepair.data.pairs import Pairs
 from truepair.methods import learns_from_labels
+from truepair.seeding import generator
 from truepair.training.fit import Run, open_run
 
 
@@ -54,7 +56,8 @@ def by_run(
         evidence = evidence_of(columns, logit(columns["memory"].astype(np.float64)))
     witness = Witnessed(everything, Witness(columns, evidence), yardstick, [], size, details=details)
     if isinstance(space, ModelSpace):
-        return replace(witness, judges=[space])
+        local = local_share([space.sample(MOST_PAIRS)], generator(seed, "audit local ranks"))
+        return replace(witness, judges=[space], local=local)
     return replace(witness, cells=space, details={**details, "rematched_at_most": MOST_REMATCHED})
 
 

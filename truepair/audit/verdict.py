@@ -11,6 +11,9 @@ assumed of the matched pairs but that a better score never speaks for a mismatch
 data; the choice of the low end follows best bin estimation, Garg et al., NeurIPS 2021.)
 
 Whether there are near mismatches as well, f₀ being a mixture of both kinds, is asked in `near_mismatches`.
+
+Evidence of what training remembers is known only of mismatches that models were trained on, of which there should be
+few. So π itself is found by what held-out models say, who may be shown any number (`HeldOut`).
 """
 
 from __future__ import annotations
@@ -21,34 +24,40 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.calibration import Calibration
-from truepair.audit.evidence import checked_evidence, varying
-from truepair.audit.near_mismatches import near_shares
+from truepair.audit.evidence import HeldOut, checked_evidence, varying
+from truepair.audit.local_ranks import LocalShare
+from truepair.audit.low_end import LEAST_YARDSTICK, WIDTH, Estimate, estimate_share
+from truepair.audit.near_mismatches import near_mismatches, near_weight, record
 from truepair.audit.result import Verdict
 from truepair.audit.yardstick import KINDS
 from truepair.data.pairs import Array
 from truepair.errors import InputError
 from truepair.seeding import generator
 
-LEAST_YARDSTICK = 20
 ROUNDS = 3
 FIT_AT_MOST = 200_000
 FAR = 100.0
-QUANTILES = 60
-WIDTH = 3.3  # standard errors: the least of many ratios is less certain than each; so drawn samples are covered to 95 %
-CAUTION = 3.0  # standard errors: with fewer, the luckiest of the small quantiles is taken, and π is too small
-MOST = 0.95  # of the yardstick: the highest pairs of f₀ tell nothing of the low end
 
 NO_SIGN = 0.01
 """Below this the estimate is what unusual but right pairs look like; it is not taken as a sign of noise."""
 
 
-def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> Verdict:
+def judge(
+    evidence: Array,
+    yardstick: Mapping[str, Array],
+    *,
+    held_out: HeldOut | None = None,
+    local: LocalShare | None = None,
+    seed: int = 0,
+) -> Verdict:
     """What to believe of every given pair, and of all together.
 
     Args:
         evidence: (M, d) what speaks for each given pair, a column a kind of evidence, larger = better matched, on a
             scale of log odds or the like; any float dtype.
         yardstick: the same of pairs known to be mismatched, (P, d) each: `random`, and `near` where there are such.
+        held_out: evidence of which there are more known mismatches; π is found by it.
+        local: π by local ranks; without it near mismatches are not asked for.
         seed: of the pairs that weights are learned from, where there are very many.
 
     Returns:
@@ -67,16 +76,22 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
     rng = generator(seed, "audit verdict")
     random = Ruler.of({"random": rulers["random"]}, {"random": 1.0})
     weights = combine(given, random, rng)
-    estimate = estimate_share(given @ weights, random.rows @ weights)
-    ruler, share, error = random, estimate.share, estimate.error
-    near = near_shares(given @ weights, {kind: rows @ weights for kind, rows in rulers.items()}, estimate.share)
-    if near is not None and near.believed:
-        ruler, share = Ruler.of(rulers, near.shares), min(near.total, 1.0)
-        error = max(error, near.error)
-        weights = combine(given, ruler, rng, share=share)
+    estimate = seen = estimate_share(given @ weights, random.rows @ weights)
+    if held_out is not None and len(held_out.known) >= LEAST_YARDSTICK:
+        estimate = held_out_share(held_out, rng)
+        weights = combine(given, random, rng, share=estimate.share)
+    found = near_mismatches(estimate, local)
+    ruler, share, near = random, found.share, 0.0
+    if found.believed and "near" in rulers:
+        scores = (given @ weights, rulers["random"] @ weights, rulers["near"] @ weights)
+        near = near_weight(*scores, share=share, quantile=seen.quantile)
+        ruler = Ruler.of(rulers, {"random": 1 - near, "near": near})
+        of_both = combine(given, ruler, rng, share=share)
+        weights = of_both if estimate.share <= NO_SIGN else mean_weights(given, weights, of_both)
     curve = Calibration.of(given @ weights, ruler.rows @ weights, ruler.weights, share)
     p_match = curve(given @ weights)
-    low, high = max(share - WIDTH * error, 0.0), min(share + WIDTH * error, 1.0)
+    low = max(share - WIDTH * found.error, 0.0)
+    high = min(max(share + WIDTH * found.error, found.at_most), 1.0)
     two_groups = share > NO_SIGN and low > NO_SIGN / 2
     return Verdict(
         p_match=p_match.astype(np.float32),
@@ -91,10 +106,17 @@ def judge(evidence: Array, yardstick: Mapping[str, Array], *, seed: int = 0) -> 
             "weights": [round(float(weight), 6) for weight in weights],
             "low_end": round(estimate.quantile, 4),
             "random_only": round(estimate.share, 4),
-            "near": None if near is None else near.record(),
+            "near": record(found, local, near),
             "posterior_mean": round(float(1 - p_match.mean()), 6),
         },
     )
+
+
+def held_out_share(held_out: HeldOut, rng: np.random.Generator) -> Estimate:
+    """π, by evidence of which many mismatches are known."""
+    given, known = (checked_evidence(rows, "held-out evidence") for rows in (held_out.given, held_out.known))
+    weights = combine(given, Ruler.of({"random": known}, {"random": 1.0}), rng)
+    return estimate_share(given @ weights, known @ weights)
 
 
 def nothing_told(pairs: int, rulers: Mapping[str, Array]) -> Verdict:
@@ -193,6 +215,17 @@ def combine(given: Array, ruler: Ruler, rng: np.random.Generator, share: float |
     return weights
 
 
+def mean_weights(given: Array, first: Array, second: Array) -> Array:
+    """The mean of two weightings of evidence, each in units of its score's spread.
+
+    Near mismatches that are made of pairs most alike resemble matched pairs more than those in the data do, so what is
+    learned from random ones counts as much.
+    """
+    first, second = (weights / max(float((given @ weights).std()), 1e-300) for weights in (first, second))
+    mean: Array = (first + second) / 2
+    return mean
+
+
 def _logistic(given: Array, known: Array, known_weights: Array, matched: Array) -> Array:
     from sklearn.linear_model import LogisticRegression
 
@@ -205,49 +238,3 @@ def _logistic(given: Array, known: Array, known_weights: Array, matched: Array) 
     weights = np.concatenate([matched, 1 - matched, known_weights * believed])
     learned: Array = LogisticRegression(C=1.0, max_iter=200).fit(rows, labels, sample_weight=weights).coef_[0]
     return learned
-
-
-# --- How many are mismatched --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """π, its standard error, and the quantile of the yardstick below which given and known pairs were counted."""
-
-    share: float
-    error: float
-    quantile: float
-
-
-def estimate_share(score: Array, ruler: Array) -> Estimate:
-    """π: given pairs below a quantile q of the yardstick, as a share of all, over q.
-
-    Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
-    upper end of the ratio is least.
-
-    The least of many ratios is rather too small, and less certain than its standard error says. Measured on two normal
-    distributions three deviations apart: of 12,000 pairs with 360 known mismatches, π = 0.1, 0.4, 0.6, 0.95 came out as
-    0.09 ± 0.015, 0.39 ± 0.05, 0.58 ± 0.07, 0.91 ± 0.11, and 1.96 standard errors held π in 0.8, 0.7, 0.7, 0.7 of the
-    draws; of 6,000 pairs with 20,000 known mismatches it was within 0.01 ± 0.02, they held π in 0.9. Hence `WIDTH`.
-
-    Args:
-        score: (M,) of the given pairs.
-        ruler: (P,) of known mismatches, P ≥ 20.
-    """
-    ruler = np.sort(ruler)
-    counts = np.linspace(max(LEAST_YARDSTICK // 2, len(ruler) // 20), len(ruler) * MOST, QUANTILES).astype(int)
-    edges = np.unique(ruler[counts - 1])
-    quantile = np.searchsorted(ruler, edges, side="right") / len(ruler)  # more than the count where there are ties
-    usable = quantile <= MOST if quantile[0] <= MOST else quantile == quantile[0]
-    edges, quantile = edges[usable], quantile[usable]
-    below = np.searchsorted(np.sort(score), edges, side="right") / len(score)
-    error = ratio_error(below, quantile, len(score), len(ruler))
-    best = int(np.argmin(below / quantile + CAUTION * error))
-    return Estimate(float(min(below[best] / quantile[best], 1.0)), float(error[best]), float(quantile[best]))
-
-
-def ratio_error(below: Array, quantile: Array, pairs: int, known: int) -> Array:
-    """Standard error of below/quantile, both shares counted in samples; as if one pair more were below."""
-    below = np.maximum(below, 1 / pairs)
-    error: Array = below / quantile * np.sqrt((1 - quantile) / (quantile * known) + (1 - below) / (below * pairs))
-    return error

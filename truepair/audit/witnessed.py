@@ -10,7 +10,8 @@ from torch import Tensor
 
 from truepair.audit.bank import Bank
 from truepair.audit.collection import Problem
-from truepair.audit.evidence import Witness
+from truepair.audit.evidence import HeldOut, Witness
+from truepair.audit.local_ranks import LocalShare
 from truepair.data.pairs import IntArray
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Witnessed:
     rows: (M,) int64, the rows of the collection that could be scored.
     given: columns and evidence of these pairs.
     yardstick: kind → the same of known mismatches; empty where there are none of the same evidence.
+    held_out: evidence of which more mismatches are known, where there is such.
+    local: how many are mismatched by local ranks, where pairs have vectors and there are enough.
     judges: the spaces in which suspicious pairs are rematched.
     bank: number of pairs that each was compared with.
     problems: rows that could not be scored.
@@ -56,4 +59,6 @@ class Witnessed:
     bank: int
     problems: list[Problem] = field(default_factory=list)
     cells: CellSpace | None = None
+    held_out: HeldOut | None = None
+    local: LocalShare | None = None
     details: dict[str, Any] = field(default_factory=dict)

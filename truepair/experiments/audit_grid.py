@@ -101,9 +101,8 @@ def audit_cell(cell: AuditCell, root: Path, runs: Path) -> dict[str, Any]:
     given = pairs.without_truth()
     options = CrossFitting(seed=cell.seed)
     seen = cross_fit(given, options, runs / cell.name / "crossfit", progress=False)
-    verdict = judge(
-        seen.given.evidence, {name: known.evidence for name, known in seen.yardstick.items()}, seed=cell.seed
-    )
+    yardstick = {name: known.evidence for name, known in seen.yardstick.items()}
+    verdict = judge(seen.given.evidence, yardstick, held_out=seen.held_out, local=seen.local, seed=cell.seed)
     seconds = time.perf_counter() - start
     rows: dict[str, Any] = {"verdict": scores_against(verdict, mismatched)}
     rows["verdict"] |= {
