@@ -5,7 +5,15 @@ import pytest
 
 from truepair.audit.local_ranks import LocalShare
 from truepair.audit.low_end import Estimate
-from truepair.audit.near_mismatches import LEAST_MORE, MORE_OF_RANDOM, MOST_NEAR, near_mismatches, near_weight, record
+from truepair.audit.near_mismatches import (
+    LEAST_MORE,
+    MORE_OF_RANDOM,
+    MOST_NEAR,
+    UNCERTAIN,
+    near_mismatches,
+    near_weight,
+    record,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +34,7 @@ def test_who_is_believed(random, local, error, believed):
     assert found.believed is believed
     assert found.share == (local if believed else random)
     assert found.at_most == max(local, random)
-    assert found.error == (pytest.approx(np.hypot(error, 0.03)) if believed else 0.007)
+    assert found.error == (pytest.approx(np.hypot(error, UNCERTAIN)) if believed else 0.007)
 
 
 @pytest.mark.parametrize("random", [0.0, 0.2, 0.5])

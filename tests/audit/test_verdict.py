@@ -10,7 +10,7 @@ from tests.audit.naive_verdict import naive_error, naive_knots, naive_p_match, n
 from truepair.audit.calibration import Calibration
 from truepair.audit.evidence import HeldOut, Witness, evidence_of, logit, varying
 from truepair.audit.local_ranks import LocalShare
-from truepair.audit.low_end import CAUTION, WIDTH, estimate_share, ratio_error
+from truepair.audit.low_end import CAUTION, WIDTH, Estimate, estimate_share, pooled, ratio_error
 from truepair.audit.verdict import Ruler, combine, judge, mean_weights
 from truepair.errors import InputError
 
@@ -160,16 +160,25 @@ def test_beside_near_mismatches_weights_are_learned_from_both_kinds():
 
 
 def test_held_out_evidence_says_how_many_there_are():
-    """The yardstick of all evidence is small here, that of one column large: the share is that column's."""
+    """The yardstick of all evidence is small here, that of one column large: it weighs more."""
     evidence, mismatched, yardstick = made(6000, 0.4, 40, columns=2)
     known = np.random.default_rng(5).normal(size=(20_000, 1))
     verdict = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known))
-    alone = judge(evidence[:, :1], {"random": known})
-    assert verdict.noise_rate == alone.noise_rate == pytest.approx(0.4, abs=0.02)
-    assert (verdict.noise_rate_low, verdict.noise_rate_high) == (alone.noise_rate_low, alone.noise_rate_high)
-    assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, alone.p_match) + 0.01
+    both, one = judge(evidence, yardstick), judge(evidence[:, :1], {"random": known})
+    errors = [(found.noise_rate_high - found.noise_rate) / WIDTH for found in (both, one)]
+    weights = 1 / np.square(errors)
+    expected = weights @ [both.noise_rate, one.noise_rate] / weights.sum()
+    assert verdict.noise_rate == pytest.approx(expected, abs=1e-6) == pytest.approx(0.4, abs=0.02)
+    assert verdict.noise_rate_high - verdict.noise_rate == pytest.approx(WIDTH * min(errors))
+    assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, one.p_match) + 0.01
     few = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known[:19]))
-    assert few.noise_rate == judge(evidence, yardstick).noise_rate
+    assert few.noise_rate == both.noise_rate
+
+
+def test_of_two_estimates_the_certain_one_weighs_more():
+    rough, fine = Estimate(0.2, 0.03, 0.1), Estimate(0.4, 0.01, 0.3)
+    assert pooled(rough, fine) == pooled(fine, rough) == Estimate(pytest.approx(0.38), 0.01, 0.3)
+    assert pooled(rough, Estimate(0.5, 0.0, 0.2)).share == 0.5
 
 
 def test_means_of_weights_are_of_scores_of_one_spread():

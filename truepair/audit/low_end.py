@@ -51,6 +51,18 @@ def estimate_share(score: Array, ruler: Array) -> Estimate:
     return Estimate(float(min(below[best] / quantile[best], 1.0)), float(error[best]), float(quantile[best]))
 
 
+def pooled(first: Estimate, second: Estimate) -> Estimate:
+    """The mean of two estimates, each weighing as much as it is certain; as certain as the better one, because both
+    are of the same pairs.
+    """
+    better = min(first, second, key=lambda estimate: estimate.error)
+    if better.error == 0:
+        return better
+    weights = [1 / estimate.error**2 for estimate in (first, second)]
+    share = (weights[0] * first.share + weights[1] * second.share) / sum(weights)
+    return Estimate(share, better.error, better.quantile)
+
+
 def ratio_error(below: Array, quantile: Array, pairs: int, known: int) -> Array:
     """Standard error of below/quantile, both shares counted in samples; as if one pair more were below."""
     below = np.maximum(below, 1 / pairs)

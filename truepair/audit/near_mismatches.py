@@ -24,7 +24,7 @@ Where all mismatches are random they find somewhat more as well, because noise m
 on `fashion_precomp`, `emoji` and `scenes`: without noise at most 0.03 more, with 10 to 60 % random noise at most 0.10
 (0.39 → 0.48); with 20 to 60 % near mismatches 0.13 to 0.56 more, but for `scenes` at 20 % (0.04)."""
 
-UNCERTAIN = 0.03
+UNCERTAIN = 0.05
 """Of a believed share, beside its standard error: how far it was from the truth where that is known."""
 
 MOST_NEAR = 0.99  # of the mismatched pairs: the lowest scores are a random mismatch's in any case

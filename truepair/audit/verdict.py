@@ -13,7 +13,7 @@ data; the choice of the low end follows best bin estimation, Garg et al., NeurIP
 Whether there are near mismatches as well, f₀ being a mixture of both kinds, is asked in `near_mismatches`.
 
 Evidence of what training remembers is known only of mismatches that models were trained on, of which there should be
-few. So π itself is found by what held-out models say, who may be shown any number (`HeldOut`).
+few. So π is found by what held-out models say as well, who may be shown any number (`HeldOut`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from truepair.audit.calibration import Calibration
 from truepair.audit.evidence import HeldOut, checked_evidence, varying
 from truepair.audit.local_ranks import LocalShare
-from truepair.audit.low_end import LEAST_YARDSTICK, WIDTH, Estimate, estimate_share
+from truepair.audit.low_end import LEAST_YARDSTICK, WIDTH, Estimate, estimate_share, pooled
 from truepair.audit.near_mismatches import near_mismatches, near_weight, record
 from truepair.audit.result import Verdict
 from truepair.audit.yardstick import KINDS
@@ -56,7 +56,7 @@ def judge(
         evidence: (M, d) what speaks for each given pair, a column a kind of evidence, larger = better matched, on a
             scale of log odds or the like; any float dtype.
         yardstick: the same of pairs known to be mismatched, (P, d) each: `random`, and `near` where there are such.
-        held_out: evidence of which there are more known mismatches; π is found by it.
+        held_out: evidence of which there are more known mismatches; π is found by both.
         local: π by local ranks; without it near mismatches are not asked for.
         seed: of the pairs that weights are learned from, where there are very many.
 
@@ -78,7 +78,7 @@ def judge(
     weights = combine(given, random, rng)
     estimate = seen = estimate_share(given @ weights, random.rows @ weights)
     if held_out is not None and len(held_out.known) >= LEAST_YARDSTICK:
-        estimate = held_out_share(held_out, rng)
+        estimate = pooled(seen, held_out_share(held_out, rng))
         weights = combine(given, random, rng, share=estimate.share)
     found = near_mismatches(estimate, local)
     ruler, share, near = random, found.share, 0.0
