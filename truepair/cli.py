@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +26,17 @@ from truepair.training.config import TrainingConfig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0 done, 2 an error the user can mend, 130 interrupted."""
+    """Run one command; returns the exit code: 0 done, 2 an error the user can mend, 130 interrupted, 141 nobody reads
+    what is printed any more.
+    """
     options = build_parser().parse_args(arguments)
     try:
         command: int | None = options.command(options)
+        sys.stdout.flush()
         return command or 0
+    except BrokenPipeError:  # `truepair … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        return 141
     except TruepairError as error:
         print(f"truepair: error: {error}", file=sys.stderr)
         return 2

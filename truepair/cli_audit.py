@@ -22,7 +22,8 @@ where DATA are embeddings, as they are."""
 
 DATA_HELP = """\
 a folder of pictures with a table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table; tar shards in the
-webdataset layout; embeddings (img_emb/ and text_emb/, or "images.npy,texts.npy"); a precomp folder; or scenes"""
+webdataset layout; embeddings (img_emb/ and text_emb/, or "images.npy,texts.npy"), also as URLs (s3://bucket/folder); a
+precomp folder; or scenes"""
 
 EPILOG = """\
 examples:
