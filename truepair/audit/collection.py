@@ -136,6 +136,10 @@ class EmbeddingCollection(Collection):
         Reads only these rows, and keeps nothing: the memory a scan needs does not grow with the collection.
         """
 
+    def read_side(self, side: int, start: int, stop: int) -> Array:
+        """The vectors of the images (0) or of the texts (1) alone."""
+        return self.read(start, stop)[side]
+
     @abstractmethod
     def fingerprint(self) -> str:
         """A short hash that changes when the collection does (names, sizes, times of its files), for exact resume."""

@@ -101,7 +101,19 @@ def test_a_folder_in_a_store_is_that_folder(tmp_path, bucket, store, url, dtype)
     for start, stop in itertools.product(range(14), range(16)):
         for ours, theirs in zip(stored.read(start, stop), local.read(start, stop), strict=True):
             assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs) and ours.flags.writeable
+        for side in range(2):
+            assert np.array_equal(stored.read_side(side, start, stop), local.read(start, stop)[side])
+            assert np.array_equal(local.read_side(side, start, stop), local.read(start, stop)[side])
     assert told(stored) == told(local)
+
+
+def test_one_side_alone_is_fetched_alone(tmp_path, bucket, store):
+    bucket(aligned(tmp_path / "two", rows=4000))
+    collection = open_embeddings("slow://two")
+    before = len(store.asked)
+    collection.read_side(1, 100, 900)
+    asked = store.asked[before:]
+    assert len(asked) == 1 and "texts.npy" in str(asked[0])
 
 
 def test_faults_in_a_store_are_listed_as_those_of_files(tmp_path, bucket, store):

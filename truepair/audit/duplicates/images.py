@@ -95,7 +95,7 @@ def own_reader(collection: Collection, side: int) -> Read | None:
     """The images (side 0) or texts (side 1) of a collection of embeddings; None for another."""
     if not isinstance(collection, EmbeddingCollection):
         return None
-    return lambda start, stop: collection.read(start, stop)[side]
+    return lambda start, stop: collection.read_side(side, start, stop)
 
 
 def prepared(at: Callable[[IntArray], Array], rows: IntArray, near: float, *, spread: bool = True) -> ImageVectors:

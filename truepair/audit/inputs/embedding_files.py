@@ -16,7 +16,7 @@ Either may lie in an object store, named by a URL: "s3://bucket/laion", "gs://bu
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -24,6 +24,7 @@ from typing import TypeVar
 import numpy as np
 
 from truepair.audit.collection import EmbeddingCollection, Problem
+from truepair.audit.inputs.embedding_arrays import VectorFile
 from truepair.audit.inputs.embedding_ids import RowNames, name_rows
 from truepair.audit.inputs.embedding_metadata import RowGroups
 from truepair.audit.inputs.embedding_shards import Shard, find_shards, open_aligned
@@ -33,6 +34,7 @@ from truepair.data.pairs import Array, IntArray
 from truepair.data.picture_features import read_picture
 from truepair.errors import InputError, TruepairError
 
+SIDES = ("images", "texts")
 _ALIGNED = ("images.npy", "texts.npy")
 _METADATA = ("metadata.parquet", "pairs.parquet", "captions.txt")
 _AT_ONCE, _AT_ONCE_ROWS = 16, 8192
@@ -115,23 +117,33 @@ class EmbeddingFiles(EmbeddingCollection):
         return int(self.starts[-1])
 
     def read(self, start: int, stop: int) -> tuple[Array, Array]:
-        self._expect(start, stop)
+        images, texts = self._read(start, stop, SIDES)
+        return images, texts
+
+    def read_side(self, side: int, start: int, stop: int) -> Array:
+        return self._read(start, stop, SIDES[side : side + 1])[0]
+
+    def _read(self, start: int, stop: int, sides: Sequence[str]) -> list[Array]:
+        self._expect(start, stop, sides)
         if start == self._read_to:  # one range after the other: the next will be as long
-            self._expect(stop, 2 * stop - start)
+            self._expect(stop, 2 * stop - start, sides)
         self._read_to = stop
         spans = list(self._spans(start, stop))
         if len(spans) == 1:
             number, first, end = spans[0]
-            return self.shards[number].images.read(first, end), self.shards[number].texts.read(first, end)
+            return [self._array(number, side).read(first, end) for side in sides]
         rows = sum(end - first for _, first, end in spans)
-        images, texts = (np.empty((rows, self.width), dtype=np.float32) for _ in range(2))
+        found: list[Array] = [np.empty((rows, self.width), dtype=np.float32) for _ in sides]
         place = 0
         for number, first, end in spans:
             here = slice(place, place + end - first)
-            images[here] = self.shards[number].images.read(first, end)
-            texts[here] = self.shards[number].texts.read(first, end)
+            for side, vectors in zip(sides, found, strict=True):
+                vectors[here] = self._array(number, side).read(first, end)
             place = here.stop
-        return images, texts
+        return found
+
+    def _array(self, number: int, side: str) -> VectorFile:
+        return self.shards[number].images if side == "images" else self.shards[number].texts
 
     def ids(self, start: int, stop: int) -> list[str]:
         return [
@@ -204,10 +216,10 @@ class EmbeddingFiles(EmbeddingCollection):
             rows += stop - start
         yield from ahead
 
-    def _expect(self, start: int, stop: int) -> None:
+    def _expect(self, start: int, stop: int, sides: Sequence[str] = SIDES) -> None:
         for number, first, end in self._spans(start, stop):
-            self.shards[number].images.expect(first, end)
-            self.shards[number].texts.expect(first, end)
+            for side in sides:
+                self._array(number, side).expect(first, end)
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """(shard, first row, end) within each shard that has some of the rows; a span is never empty."""
