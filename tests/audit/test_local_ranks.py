@@ -75,6 +75,16 @@ def test_ranks_as_plain_loops_say(seed, monkeypatch):
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
 
 
+def test_equals_count_half_and_one_without_neighbours_is_in_the_middle():
+    own, asking, side = (
+        torch.tensor([0.5, 0.5, 0.2]),
+        unit([[1.0, 0], [1, 0], [0, 1]]),
+        torch.tensor([[0.5, 0.1], [0.5, -0.9], [0.7, 0.3], [0.1, 0.2]]),
+    )
+    near = torch.tensor([[0, 1, 2, 3], [3, 0, -1, -1], [-1, -1, -1, -1]])
+    assert room.rank(own, asking, side, near).tolist() == [(0.5 + 0.5 + 0 + 1) / 4, (1 + 0.5) / 2, 0.5]
+
+
 def test_pairs_are_asked_whose_kind_of_caption_models_see_best():
     images, texts = made(200, noise=0.3, seed=7, blur=1.5)
     found = local_ranks(images, texts, np.random.default_rng(0))

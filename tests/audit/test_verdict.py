@@ -171,6 +171,9 @@ def test_held_out_evidence_says_how_many_there_are():
     assert verdict.noise_rate == pytest.approx(expected, abs=1e-6) == pytest.approx(0.4, abs=0.02)
     assert verdict.noise_rate_high - verdict.noise_rate == pytest.approx(WIDTH * min(errors))
     assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, one.p_match) + 0.01
+    ruler = Ruler.of(yardstick, {"random": 1.0})
+    weights = combine(evidence, ruler, np.random.default_rng(0), share=verdict.noise_rate)
+    np.testing.assert_allclose(verdict.details["weights"], weights, atol=1e-6)
     few = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known[:19]))
     assert few.noise_rate == both.noise_rate
 
