@@ -45,6 +45,7 @@ results: setup
 	$(LABELS) --seeds 0 --methods uot-rcl-given-labels uot-rcl-no-relation uot-rcl-random-set uot-rcl-uniform uot-rcl-letter
 	$(BIN)/python -m truepair.experiments.label_report
 	$(BIN)/python -m truepair.experiments.audit_grid --root $(DATA)/..
+	$(BIN)/python -m truepair.experiments.audit_grid --root $(DATA)/.. --data fashion emoji --seeds 1 2
 	$(BIN)/python -m truepair.experiments.audit_retrain $(DATA)
 	$(BIN)/python -m truepair.experiments.audit_report
 

@@ -194,7 +194,7 @@ def conclude(
         rows=seen.rows,
         similarity=seen.given.similarity,
         indicators=seen.given.indicators,
-        verdict=replace(verdict, details={**verdict.details, **seen.details}),
+        verdict=replace(verdict, details={**verdict.details, "bank": seen.bank, **seen.details}),
         reasons=words,
         rematch=rematched,
         duplicates=duplicates,

@@ -47,6 +47,18 @@ def test_near_mismatches_that_could_not_be_asked_for():
     assert warnings_of(judged(details={"near": {"believed": False}})) == []
 
 
+@pytest.mark.parametrize(("before", "said"), [(0.08, False), (0.12, True), (0.5, True)])
+def test_scores_that_tell_little(before, said):
+    """A pair behind a share `before` of a bank of 1,000; the flagged ones do not count."""
+    result = judged(details={"bank": 1000})
+    rank = 1 - np.log(1 + before * 1000) / np.log(1001)
+    indicators = {"rank": np.where(result.verdict.flagged, 0.0, rank).astype(np.float32)}
+    result = replace(result, indicators=indicators)
+    assert [f"worse than {100 * before:.0f} % of all others" in text for text in warnings_of(result)] == [True] * said
+    assert warnings_of(replace(result, verdict=replace(result.verdict, two_groups=False))) == []
+    assert warnings_of(replace(result, verdict=replace(result.verdict, flagged=np.ones(len(result), bool)))) == []
+
+
 def test_near_mismatches_in_the_estimate():
     near = {"share_near": 0.21, "believed": True}
     said = only(judged(details={"near": near, "random_only": 0.0014}))
