@@ -132,6 +132,10 @@ def test_near_mismatches_are_judged_by_a_yardstick_of_both_kinds():
     assert ((kind < 2) == verdict.flagged).mean() > 0.95
     without = judge(evidence[:, None], yardstick)
     assert without.details["near"] is None and without.noise_rate < 0.1
+    rough = judge(evidence[:, None], yardstick, local=LocalShare(0.35, 0.1, 300))
+    assert (
+        rough.noise_rate_low == 0 and rough.two_groups and rough.doubt is None
+    )  # believed, though nobody knows how many
     few = judge(evidence[:, None], yardstick, local=LocalShare(0.1, 0.01, 2000))
     assert not few.details["near"]["believed"] and few.noise_rate == without.noise_rate
     assert few.noise_rate_high == max(without.noise_rate_high, 0.1)

@@ -92,7 +92,7 @@ def judge(
     p_match = curve(given @ weights)
     low = max(share - WIDTH * found.error, 0.0)
     high = min(max(share + WIDTH * found.error, found.at_most), 1.0)
-    two_groups = share > NO_SIGN and low > NO_SIGN / 2
+    two_groups = share > NO_SIGN and (low > NO_SIGN / 2 or found.believed)
     return Verdict(
         p_match=p_match.astype(np.float32),
         flagged=p_match < 0.5,
