@@ -1,6 +1,7 @@
 """The files of an audit: what stands in them, what hostile input cannot do, and what happens when writing fails."""
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -272,3 +273,13 @@ def shortened(result, size):
         "duplicates": [],
         "mismatched": np.ones(size, bool),
     }
+
+
+def test_a_wide_terminal_shows_more_of_the_reasons(monkeypatch):
+    reason = "its image and its caption resemble different pairs (structure 0.26); " * 3
+    result = replace(made_result(), reasons=[reason] * 38)
+    widths = {}
+    for columns in (80, 129, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        widths[columns] = max(len(line) for line in summary_text(result).splitlines()[-5:])
+    assert widths[80] == widths[129] <= 129 < widths[200] <= 200

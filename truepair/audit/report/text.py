@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 import unicodedata
 
@@ -18,6 +19,7 @@ from truepair.audit.result import AuditResult
 
 WORST = 10
 CAPTION, ID, REASON = 36, 24, 52
+LINE = 2 + 2 + 7 + 2 + ID + 2 + CAPTION + 2 + REASON  # columns of the table; a wider terminal has more of the reasons
 WARNING = 110
 
 
@@ -74,6 +76,7 @@ def score_text(result: AuditResult) -> str:
 
 
 def table_of(result: AuditResult) -> str:
+    room = max(REASON, shutil.get_terminal_size((LINE, 24)).columns - LINE + REASON)
     rows = [["", "p_match", "pair", "caption", "reason"]]
     for rank, position in enumerate(worst_of(result, WORST).tolist(), start=1):
         row = int(result.rows[position])
@@ -84,7 +87,7 @@ def table_of(result: AuditResult) -> str:
                 f"{result.verdict.p_match[position]:.3f}",
                 one_line(collection.ids(row, row + 1)[0], ID),
                 one_line(collection.captions(row, row + 1)[0], CAPTION),
-                one_line(result.reasons[position], REASON) or "–",
+                one_line(result.reasons[position], room) or "–",
             ]
         )
     widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
