@@ -81,7 +81,8 @@ def judge(
         estimate = pooled(seen, held_out_share(held_out, rng))
         weights = combine(given, random, rng, share=estimate.share)
     found = near_mismatches(estimate, local)
-    ruler, share, near = random, found.share, 0.0
+    ruler, share = random, found.share
+    near = 1 - estimate.share / share if found.believed else 0.0  # as a part of the mismatched pairs
     if found.believed and "near" in rulers:
         scores = (given @ weights, rulers["random"] @ weights, rulers["near"] @ weights)
         near = near_weight(*scores, share=share, quantile=seen.quantile)
