@@ -23,8 +23,8 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 # All tables of docs/results.md: finished runs are skipped, one that was cut off goes on. Some twelve hours on two cores.
-GRID = $(BIN)/python -m truepair.experiments.noise_grid
-LABELS = $(BIN)/python -m truepair.experiments.label_grid wikipedia fashion_precomp emoji --root $(DATA)/..
+GRID = $(BIN)/python -m truepair.reproduce.noise_grid
+LABELS = $(BIN)/python -m truepair.reproduce.label_grid wikipedia fashion_precomp emoji --root $(DATA)/..
 results: setup
 	$(GRID) $(DATA) --methods infonce crcl crcl-single triplet oracle
 	$(GRID) $(DATA) --rates 0 0.2 0.4 0.6 --methods gsc ugncl
@@ -40,14 +40,14 @@ results: setup
 	$(GRID) scenes --results results/disncl --rates 0 0.2 0.4 0.6 --methods disncl
 	$(GRID) scenes --results results/disncl --rates 0.4 0.6 --methods disncl-align
 	$(GRID) scenes --results results/disncl --rates 0.4 --seeds 0 --methods disncl-entangled
-	$(BIN)/python -m truepair.experiments.noise_report
+	$(BIN)/python -m truepair.reproduce.noise_report
 	$(LABELS)
 	$(LABELS) --seeds 0 --methods uot-rcl-given-labels uot-rcl-no-relation uot-rcl-random-set uot-rcl-uniform uot-rcl-letter
-	$(BIN)/python -m truepair.experiments.label_report
-	$(BIN)/python -m truepair.experiments.audit_grid --root $(DATA)/..
-	$(BIN)/python -m truepair.experiments.audit_grid --root $(DATA)/.. --data fashion emoji --seeds 1 2
-	$(BIN)/python -m truepair.experiments.audit_retrain $(DATA)
-	$(BIN)/python -m truepair.experiments.audit_report
+	$(BIN)/python -m truepair.reproduce.label_report
+	$(BIN)/python -m truepair.reproduce.audit_grid --root $(DATA)/..
+	$(BIN)/python -m truepair.reproduce.audit_grid --root $(DATA)/.. --data fashion emoji --seeds 1 2
+	$(BIN)/python -m truepair.reproduce.audit_retrain $(DATA)
+	$(BIN)/python -m truepair.reproduce.audit_report
 
 format: setup
 	$(BIN)/ruff format .

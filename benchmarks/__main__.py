@@ -27,9 +27,9 @@ from benchmarks import (
     bench_two_stage,
 )
 from truepair import __version__
-from truepair.audit.embeddings import BANK_SIZE
-from truepair.experiments.noise_report import replace_section
+from truepair.audit.scoring.embeddings import BANK_SIZE
 from truepair.files import write_json_atomically
+from truepair.reproduce.noise_report import replace_section
 
 RESULTS = Path("results/bench.json")
 

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import peak_bytes
-from truepair.audit.embeddings import NEIGHBOURS, score_collection
-from truepair.audit.indicators import NEIGHBOUR_TEMPERATURE
-from truepair.audit.inputs.embedding_files import open_embeddings
-from truepair.audit.mutual_rank import TIE
-from truepair.audit.scored import open_scored
-from truepair.cli import main
+from truepair.audit.scoring.embeddings import NEIGHBOURS, score_collection
+from truepair.audit.scoring.indicators import NEIGHBOUR_TEMPERATURE
+from truepair.audit.scoring.mutual_rank import TIE
+from truepair.audit.scoring.scored import open_scored
+from truepair.cli.main import main
+from truepair.data.formats.embeddings.files import open_embeddings
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from benchmarks.bench_training import BATCH, SIZES, VOCABULARY, Size, random_batch
 from benchmarks.measure import extra_peak_bytes, median_seconds
 from truepair.correspondence import CorrespondenceMemory
+from truepair.engines.config import GlobalConfig
+from truepair.engines.retrieval_model import EngineSizes, build_engine
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, NetworkForward, Stage
-from truepair.models.config import GlobalConfig
-from truepair.models.retrieval_model import EngineSizes, build_engine
 from truepair.training.config import TrainingConfig, build_optimizer
 
 REPEATS = 7

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from benchmarks.measure import extra_peak_bytes, median_seconds
 from benchmarks.plain_local import plain_image_scores, plain_scores, plain_text_scores
-from truepair.models.config import SAFConfig, SGRConfig
-from truepair.models.local_engine import Fragments, LocalEngine
-from truepair.models.unit import unit
+from truepair.engines.config import SAFConfig, SGRConfig
+from truepair.engines.region_word.local_engine import Fragments, LocalEngine
+from truepair.engines.unit import unit
 
 Part = Literal["cross", "intra"]
 REPEATS = 3

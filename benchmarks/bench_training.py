@@ -17,10 +17,10 @@ from torch.nn.functional import normalize
 
 from benchmarks.measure import extra_peak_bytes, median_seconds
 from truepair.data.batch import ImageBatch, PairBatch, TextBatch
+from truepair.engines.config import GlobalConfig, Pooling
+from truepair.engines.global_engine import GlobalEngine
+from truepair.engines.pooling import rank_encodings
 from truepair.losses import info_nce
-from truepair.models.config import GlobalConfig, Pooling
-from truepair.models.global_engine import GlobalEngine
-from truepair.models.pooling import rank_encodings
 
 BATCH = 128
 VOCABULARY = 8000

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.text import Vocabulary
+from truepair.engines.config import GlobalConfig, ModelConfig, SAFConfig, SGRConfig
+from truepair.engines.ensemble_model import EnsembleBlocks, EnsembleModel
+from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
 from truepair.evaluation import evaluate
 from truepair.evaluation.two_stage import evaluate_two_stage
-from truepair.models.config import GlobalConfig, ModelConfig, SAFConfig, SGRConfig
-from truepair.models.ensemble_model import EnsembleBlocks, EnsembleModel
-from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine
 
 SIZES = ((200, 1_000),)
 """(images, texts): a fifth of Flickr30K's test set on both sides."""

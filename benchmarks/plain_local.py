@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, leaky_relu
 
-from truepair.models.local_engine import Fragments, LocalEngine
-from truepair.models.reasoning import GraphReasoning
+from truepair.engines.region_word.local_engine import Fragments, LocalEngine
+from truepair.engines.region_word.reasoning import GraphReasoning
 
 
 def plain_scores(engine: LocalEngine, images: Fragments, texts: Fragments, *, attend_texts: bool = False) -> Tensor:

@@ -17,30 +17,30 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from truepair.audit.conduct import audit
+    from truepair.audit.audit import audit
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
+    from truepair.data.open import load
     from truepair.data.pairs import Images, Pairs, Texts
-    from truepair.data.sources import load
+    from truepair.engines.ensemble_model import EnsembleModel
     from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
     from truepair.evaluation import evaluate
     from truepair.evaluation.two_stage import TwoStage, evaluate_two_stage
     from truepair.methods import build_method
-    from truepair.models.ensemble_model import EnsembleModel
     from truepair.training.fit import Run, fit, open_run
     from truepair.training.importing import import_checkpoint
     from truepair.training.setup import Setup
 
 _HOME = {
-    "audit": "truepair.audit.conduct",
+    "audit": "truepair.audit.audit",
     "describe": "truepair.data.describe",
     "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",
     "Images": "truepair.data.pairs",
     "Pairs": "truepair.data.pairs",
     "Texts": "truepair.data.pairs",
-    "load": "truepair.data.sources",
+    "load": "truepair.data.open",
     "InputError": "truepair.errors",
     "RunFolderError": "truepair.errors",
     "TrainingError": "truepair.errors",
@@ -49,7 +49,7 @@ _HOME = {
     "TwoStage": "truepair.evaluation.two_stage",
     "evaluate_two_stage": "truepair.evaluation.two_stage",
     "build_method": "truepair.methods",
-    "EnsembleModel": "truepair.models.ensemble_model",
+    "EnsembleModel": "truepair.engines.ensemble_model",
     "Run": "truepair.training.fit",
     "fit": "truepair.training.fit",
     "open_run": "truepair.training.fit",

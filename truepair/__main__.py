@@ -2,6 +2,6 @@
 
 import sys
 
-from truepair.cli import main
+from truepair.cli.main import main
 
 sys.exit(main())

@@ -1,6 +1,6 @@
 """A collection over arrays in memory."""
 
-from truepair.audit.collection import EmbeddingCollection
+from truepair.data.collection import EmbeddingCollection
 
 
 class ArrayCollection(EmbeddingCollection):

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from pyarrow import parquet
 
-from tests.audit.inputs.made_pictures import write_pictures
+from tests.data.formats.made_pictures import write_pictures
 from truepair.audit import AuditOptions, CrossFitting
-from truepair.cli import main
+from truepair.cli.main import main
 
 QUICK = ["--epochs", "2", "--width", "16", "--folds", "2", "--bank", "64", "--quiet"]
 QUICK_OPTIONS = {"options": AuditOptions(bank=64), "crossfit": CrossFitting(folds=2, epochs=2, width=16)}

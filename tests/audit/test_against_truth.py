@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, f1_score, precision_score, recall_score, roc_auc_score
 
-from tests.audit.naive_verdict import naive_error
-from truepair.audit.against_truth import calibration_error, reliability, scores_against
+from tests.audit.verdict.naive_verdict import naive_error
 from truepair.audit.result import Verdict
+from truepair.audit.verdict.against_truth import calibration_error, reliability, scores_against
 from truepair.errors import InputError
 
 

@@ -27,11 +27,10 @@ def audited(tiny, tmp_path_factory):
 
 def test_truepair_audit_can_be_called_whatever_was_imported_before(tiny):
     """The function has the name of the room it lives in."""
-    import truepair.audit.conduct
-    from truepair.audit import audit, open_collection
+    import truepair.audit.audit
+    from truepair.audit import open_collection
 
     assert callable(truepair.audit) and truepair.audit.open_collection is open_collection
-    assert audit is truepair.audit.conduct.audit
     for _ in range(2):
         with pytest.raises(InputError, match="does not exist"):
             truepair.audit("nowhere")
@@ -77,8 +76,8 @@ def test_a_finished_audit_is_repeated_from_what_is_there(audited, tiny, monkeypa
     """The same bytes, nothing trained or scored again; columns in the same order too."""
     _, out = audited
     before = contents(out)
-    monkeypatch.setattr("truepair.audit.crossfit.fit", lambda *a, **o: pytest.fail("trained again"))
-    monkeypatch.setattr("truepair.audit.model_space.ModelSpace.scores", lambda *a: pytest.fail("scored again"))
+    monkeypatch.setattr("truepair.audit.scoring.crossfit.fit", lambda *a, **o: pytest.fail("trained again"))
+    monkeypatch.setattr("truepair.audit.scoring.model_space.ModelSpace.scores", lambda *a: pytest.fail("scored again"))
     truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
     after = contents(out)
     assert after["pairs.parquet"] == before["pairs.parquet"]

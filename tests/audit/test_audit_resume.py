@@ -9,15 +9,15 @@ import time
 import pytest
 
 from tests.audit.small_audits import FILES, rows_of
-from truepair.cli import main
+from truepair.cli.main import main
 from truepair.training import loop
 
 OPTIONS = ["--epochs", "8", "--width", "16", "--folds", "2", "--bank", "32", "--batch-size", "8", "--threads", "1"]
 
 DYING = """
 import os, signal, sys
-from truepair.audit import crossfit
-from truepair.cli import main
+from truepair.audit.scoring import crossfit
+from truepair.cli.main import main
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -81,8 +81,9 @@ def test_ctrl_c_in_training_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsy
 def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
     """What was compared before is in files; that it is not compared again is in test_run_way."""
     import truepair
-    from truepair.audit import AuditOptions, cell_space
-    from truepair.models.config import SAFConfig
+    from truepair.audit import AuditOptions
+    from truepair.audit.scoring import cell_space
+    from truepair.engines.config import SAFConfig
     from truepair.training.setup import Setup
 
     class Killed(BaseException):

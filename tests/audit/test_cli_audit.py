@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.audit.array_collection import random_pairs
-from tests.audit.inputs.made_pictures import bomb, noise, picture_bytes
 from tests.audit.small_audits import (
     FILES,
     QUICK,
@@ -20,7 +19,8 @@ from tests.audit.small_audits import (
     write_embeddings,
     write_picture_folder,
 )
-from truepair.cli import main
+from tests.data.formats.made_pictures import bomb, noise, picture_bytes
+from truepair.cli.main import main
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def cache(tmp_path, monkeypatch):
 
 def test_help_is_instant_and_without_torch():
     code = (
-        "import sys; from truepair.cli import main\n"
+        "import sys; from truepair.cli.main import main\n"
         "try: main(['audit', '--help'])\n"
         "except SystemExit: sys.exit('torch' in sys.modules or 'pyarrow' in sys.modules)"
     )
@@ -76,7 +76,7 @@ REFUSED = [
 def test_refused_before_anything_is_opened(sources, tmp_path, monkeypatch, capsys, source, options, message):
     import re
 
-    monkeypatch.setattr("truepair.audit.inputs.open_collection", lambda *a, **o: pytest.fail("it was opened"))
+    monkeypatch.setattr("truepair.data.open_collection.open_collection", lambda *a, **o: pytest.fail("it was opened"))
     assert run_cli(sources[source], tmp_path / "out", *options) == 2
     said = capsys.readouterr().err
     assert said.startswith("truepair: error: ") and re.search(message, said), said
@@ -95,7 +95,7 @@ def test_refused_by_the_parser(tmp_path, capsys, options, message):
 
 @pytest.mark.parametrize("existing", ["run", "export"])
 def test_refused_for_what_lies_in_the_way(sources, tmp_path, monkeypatch, capsys, existing):
-    monkeypatch.setattr("truepair.audit.inputs.open_collection", lambda *a, **o: pytest.fail("it was opened"))
+    monkeypatch.setattr("truepair.data.open_collection.open_collection", lambda *a, **o: pytest.fail("it was opened"))
     out = tmp_path / "out"
     kept = out / ("export/own/x" if existing == "export" else "pairs.parquet")
     kept.parent.mkdir(parents=True)
@@ -156,11 +156,11 @@ def test_ctrl_c_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("truepair.audit.crossfit.fit", interrupted)
+        patch.setattr("truepair.audit.scoring.crossfit.fit", interrupted)
         assert run_cli(tiny, tmp_path / "out", *QUICK) == 130
     assert "Nothing is lost. The same command goes on where it stopped." in capsys.readouterr().err
     with monkeypatch.context() as patch:
-        patch.setattr("truepair.audit.inputs.open_collection", interrupted)
+        patch.setattr("truepair.data.open_collection.open_collection", interrupted)
         assert run_cli(tiny, tmp_path / "none", *QUICK) == 130
     assert "Nothing is lost" not in capsys.readouterr().err  # nothing was begun
     assert run_cli(tiny, tmp_path / "out", *QUICK) == 0

@@ -10,8 +10,8 @@ from truepair.data.classes import class_sizes, keep_classes
 from truepair.data.config import DataConfig
 from truepair.data.label_noise import inject_label_noise, write_label_index
 from truepair.data.noise import inject_noise
+from truepair.data.open import load_splits
 from truepair.data.pairs import Images, Pairs, Texts
-from truepair.data.sources import load_splits
 from truepair.errors import InputError
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.cli import main
+from truepair.cli.main import main
 from truepair.data.describe import describe
 from truepair.data.label_noise import inject_label_noise
-from truepair.data.sources import load
+from truepair.data.open import load
 
 
 @pytest.fixture

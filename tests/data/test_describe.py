@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.data import precomp_files
 from truepair.data.describe import Range, describe
+from truepair.data.formats.precomp import precomp_files
+from truepair.data.formats.precomp.precomp import load_precomp
 from truepair.data.noise import inject_noise
 from truepair.data.pairs import Array
-from truepair.data.precomp import load_precomp
 from truepair.errors import InputError
 
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
-import truepair.data.feature_arrays as feature_arrays
-from truepair.data.feature_files import feature_splits, is_feature_file, load_features
+import truepair.data.formats.labelled.feature_arrays as feature_arrays
+from truepair.data.formats.labelled.feature_files import feature_splits, is_feature_file, load_features
+from truepair.data.formats.labelled.wikipedia import CLASSES, is_wikipedia, load_wikipedia, wikipedia_splits
 from truepair.data.pairs import Array
-from truepair.data.wikipedia import CLASSES, is_wikipedia, load_wikipedia, wikipedia_splits
 from truepair.errors import InputError
 
 Arrays = dict[str, Any]

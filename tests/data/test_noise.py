@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truepair.data.noise import apply_noise_index, inject_noise, write_noise_index
+from truepair.data.open import load
 from truepair.data.pairs import Images, Pairs, Texts
-from truepair.data.sources import load
 from truepair.errors import InputError
 
 Kind = Literal["caption", "image"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from truepair.data import picture_features
-from truepair.data.descriptor import grid_descriptor
-from truepair.data.picture_features import read_picture
+from truepair.data.pictures import picture_features
+from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.data.pictures.picture_features import read_picture
 from truepair.errors import InputError
 
 

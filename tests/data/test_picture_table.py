@@ -7,10 +7,16 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from truepair.data import picture_features
-from truepair.data.descriptor import grid_descriptor
-from truepair.data.picture_features import LONGEST_SIDE, read_picture
-from truepair.data.picture_table import is_picture_table, label_columns, load_picture_table, read_table, table_splits
+from truepair.data.formats.tables.picture_table import (
+    is_picture_table,
+    label_columns,
+    load_picture_table,
+    read_table,
+    table_splits,
+)
+from truepair.data.pictures import picture_features
+from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.data.pictures.picture_features import LONGEST_SIDE, read_picture
 from truepair.errors import InputError
 
 Line = dict[str, Any]

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.data import precomp_files
+from truepair.data.formats.precomp import precomp_files
+from truepair.data.formats.precomp.precomp import load_precomp
+from truepair.data.formats.precomp.precomp_files import available_splits, read_split
+from truepair.data.formats.precomp.precomp_problems import find_problems
 from truepair.data.pairs import Array
-from truepair.data.precomp import load_precomp
-from truepair.data.precomp_files import available_splits, read_split
-from truepair.data.precomp_problems import find_problems
 from truepair.errors import InputError
 
 

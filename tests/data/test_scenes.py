@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from truepair.data.descriptor import describe_pictures
-from truepair.data.scene_captions import (
+from truepair.data.formats.scenes.scene_captions import (
     COLOUR_WORDS,
     KIND_WORDS,
     PLACE_WORDS,
@@ -21,7 +20,7 @@ from truepair.data.scene_captions import (
     TEXTURE_WORDS,
     plural,
 )
-from truepair.data.scene_drawing import (
+from truepair.data.formats.scenes.scene_drawing import (
     BACKGROUND_COLOURS,
     BACKGROUND_STYLES,
     COLOURS,
@@ -34,7 +33,8 @@ from truepair.data.scene_drawing import (
     Shape,
     paint,
 )
-from truepair.data.scenes import ABSENT, MOST_OBJECTS, SceneFactors, Scenes, draw_scenes
+from truepair.data.formats.scenes.scenes import ABSENT, MOST_OBJECTS, SceneFactors, Scenes, draw_scenes
+from truepair.data.pictures.descriptor import describe_pictures
 from truepair.errors import InputError
 
 Table = Sequence[tuple[str, ...]]

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import truepair
+from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
 from truepair.evaluation import encode_parts
-from truepair.models.config import GlobalConfig
 from truepair.training.setup import Setup
 
 

@@ -11,13 +11,13 @@ from tqdm import tqdm
 
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.text import Vocabulary
+from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
+from truepair.engines.ensemble_model import EnsembleModel
+from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
 from truepair.errors import InputError
 from truepair.evaluation import evaluate, recall, recall_from_ranks
 from truepair.evaluation.proposals import propose
 from truepair.evaluation.two_stage import evaluate_two_stage
-from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
-from truepair.models.ensemble_model import EnsembleModel
-from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine
 
 LEVELS = (-torch.inf, -1.0, 0.0, 0.5, 1.0, torch.inf)
 

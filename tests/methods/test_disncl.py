@@ -9,14 +9,14 @@ import torch
 import truepair
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
+from truepair.engines.config import GlobalConfig
+from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.subspaces import Parts
 from truepair.errors import InputError, TrainingError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 from truepair.methods.configs import DisNCLConfig
 from truepair.methods.disentanglers import DISENTANGLERS, InformationBottleneck, gaussian_divergence
-from truepair.models.config import GlobalConfig
-from truepair.models.retrieval_model import EngineSizes, build_engine
-from truepair.models.subspaces import Parts
 from truepair.training.setup import Setup
 
 PAIRS = 9

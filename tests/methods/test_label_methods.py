@@ -11,12 +11,12 @@ import truepair
 from tests.methods.labelled import labelled_pairs
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
+from truepair.engines.config import MLPConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses.clustering import multimodal_contrast, robust_clustering, soft_cross_entropy
 from truepair.methods import CONFIGS, build_method, learns_from_labels
 from truepair.methods.base import EpochPosition
 from truepair.methods.labels import Prototypes
-from truepair.models.config import MLPConfig, SGRConfig
 from truepair.training.setup import Setup
 
 LABELS = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0])

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from truepair.cli import main
-from truepair.cli_options import whole_numbers
+from truepair.cli.main import main
+from truepair.cli.options import whole_numbers
 from truepair.data.text import Vocabulary
 from truepair.training.fit import open_run
 from truepair.training.run_folder import read_lines
@@ -40,7 +40,7 @@ def test_help_is_instant(arguments):
 
 
 def test_help_loads_no_torch():
-    code = "import sys; from truepair.cli import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
+    code = "import sys; from truepair.cli.main import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

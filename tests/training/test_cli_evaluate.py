@@ -10,15 +10,15 @@ import pytest
 import torch
 
 import truepair
-from truepair.cli_evaluate import add_evaluate, class_table, map_table, recall_table
+from truepair.cli.evaluate import add_evaluate, class_table, map_table, recall_table
 from truepair.data.config import DataConfig
 from truepair.data.text import Vocabulary
+from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
+from truepair.engines.ensemble_model import EnsembleModel
+from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine, save_model
 from truepair.errors import TruepairError
 from truepair.evaluation import by_class, evaluate_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
-from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
-from truepair.models.ensemble_model import EnsembleModel
-from truepair.models.retrieval_model import EngineSizes, RetrievalModel, build_engine, save_model
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import open_run
 from truepair.training.jobs import Job, train_job
@@ -192,7 +192,7 @@ def test_a_run_without_data_is_a_usage_error(runs, capsys):
 
 def test_help_names_ensembles_stages_and_cost_and_loads_no_torch():
     code = (
-        "import argparse, sys; from truepair.cli_evaluate import add_evaluate; parser = argparse.ArgumentParser();"
+        "import argparse, sys; from truepair.cli.evaluate import add_evaluate; parser = argparse.ArgumentParser();"
         "commands = parser.add_subparsers(); add_evaluate(commands); print(commands.choices['evaluate'].format_help());"
         "sys.exit('torch' in sys.modules)"
     )

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.models.released_layout import FEATURES, REGIONS, WIDTH, Released, decl, gsc_plus, ncr, sgraf
-from truepair.cli import main
-from truepair.cli_import import add_import
-from truepair.data.sources import load
+from tests.engines.released_layout import FEATURES, REGIONS, WIDTH, Released, decl, gsc_plus, ncr, sgraf
+from truepair.cli.import_checkpoint import add_import
+from truepair.cli.main import main
+from truepair.data.open import load
 from truepair.data.text import Vocabulary, tokenise
+from truepair.engines.retrieval_model import EngineSizes
 from truepair.errors import InputError, RunFolderError
-from truepair.models.retrieval_model import EngineSizes
 from truepair.training.fit import open_run
 from truepair.training.importing import import_checkpoint, unreachable_words
 

@@ -8,9 +8,9 @@ import pytest
 from pyarrow import parquet
 
 import truepair
-from truepair.cli_report import add_report, names_of
+from truepair.cli.report import add_report, names_of
+from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
-from truepair.models.config import GlobalConfig
 from truepair.training.setup import Setup
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_run_is_refused_before_anything_is_written(root, home):
 
 def test_the_command_is_known_without_loading_anything_heavy():
     code = (
-        "import sys, truepair.cli_report; "
+        "import sys, truepair.cli.report; "
         "sys.exit(any(name in sys.modules for name in ('torch', 'matplotlib', 'numpy', 'pyarrow')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,14 +14,14 @@ from pyarrow import parquet
 import truepair
 from truepair.data.batch import ImageBatch, pad_words
 from truepair.data.config import Augmentation, DataConfig
+from truepair.data.open import load_splits
 from truepair.data.pairs import Images, Pairs, Texts
-from truepair.data.sources import load_splits
 from truepair.data.text import Vocabulary
+from truepair.engines.config import GlobalConfig
+from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
 from truepair.methods.base import Stage
 from truepair.methods.crcl import CRCL
-from truepair.models.config import GlobalConfig
-from truepair.models.global_engine import GlobalEngine
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
 from truepair.training.setup import Setup

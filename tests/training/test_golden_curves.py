@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import truepair
-from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
+from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.training.setup import Setup
 
 GOLDEN = {

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 import truepair
 from tests.methods.labelled import labelled_pairs
+from truepair.engines.config import GlobalConfig, MLPConfig
 from truepair.methods import build_method
-from truepair.models.config import GlobalConfig, MLPConfig
 from truepair.training import loop
 from truepair.training.setup import Setup
 

@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import load_file
 
 import truepair
-from truepair.cli import main
+from truepair.cli.main import main
+from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.errors import InputError
-from truepair.models.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.training import loop
 from truepair.training.jobs import read_job
 from truepair.training.setup import Setup

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import truepair
-from truepair.models.config import GlobalConfig
+from truepair.engines.config import GlobalConfig
 from truepair.training.setup import Setup
 
 

@@ -1,7 +1,7 @@
 """The drawn scenes are neither too easy nor too hard for a model trained on clean pairs."""
 
 import truepair
-from truepair.models.config import GlobalConfig
+from truepair.engines.config import GlobalConfig
 from truepair.training.setup import Setup
 
 

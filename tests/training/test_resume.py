@@ -13,8 +13,8 @@ from pyarrow import parquet
 from safetensors.torch import load_file
 
 import truepair
+from truepair.engines.config import GlobalConfig
 from truepair.errors import RunFolderError
-from truepair.models.config import GlobalConfig
 from truepair.training import loop
 from truepair.training.setup import Setup
 

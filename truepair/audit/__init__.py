@@ -8,14 +8,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from truepair.audit.conduct import audit
-    from truepair.audit.inputs import open_collection
+    from truepair.audit.audit import audit
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.result import AuditResult, Rematch, Verdict
+    from truepair.data.open_collection import open_collection
 
 _HOME = {
-    "audit": "truepair.audit.conduct",
-    "open_collection": "truepair.audit.inputs",
+    "audit": "truepair.audit.audit",
+    "open_collection": "truepair.data.open_collection",
     "AuditOptions": "truepair.audit.options",
     "CrossFitting": "truepair.audit.options",
     "AuditResult": "truepair.audit.result",
@@ -29,7 +29,7 @@ class _Room(ModuleType):
     """Python binds `truepair.audit` to this room as soon as a part of it is imported; called, it is the function."""
 
     def __call__(self, *arguments: Any, **options: Any) -> AuditResult:
-        from truepair.audit.conduct import audit
+        from truepair.audit.audit import audit
 
         return audit(*arguments, **options)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from truepair.audit.audit_folder import AuditFolder
-from truepair.audit.collection import Collection, EmbeddingCollection
 from truepair.audit.export.check import check_export
-from truepair.audit.inputs import no_embeddings_there
-from truepair.audit.inputs.urls import is_url
+from truepair.audit.folder import AuditFolder
 from truepair.audit.options import AuditOptions, CrossFitting
+from truepair.data.collection import Collection, EmbeddingCollection
+from truepair.data.open_collection import no_embeddings_there
+from truepair.data.storage.urls import is_url
 from truepair.errors import InputError
 
 _NOT_FROM_URLS = {
@@ -85,13 +85,13 @@ def check_request(
 
 
 def is_embedded(source: str | Path, table: str | None) -> bool:
-    from truepair.audit.inputs.embedding_files import is_embeddings
+    from truepair.data.formats.embeddings.files import is_embeddings
 
     return table is None and is_embeddings(source)
 
 
 def is_precomp_name(data: Collection | str | Path, source: str | None) -> bool:
-    from truepair.audit.export.own_precomp import is_precomp
+    from truepair.data.formats.precomp.write import is_precomp
 
     name = source if isinstance(data, Collection) else str(data)
     return name is not None and is_precomp(name)

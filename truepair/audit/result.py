@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from truepair.audit.collection import Collection, Problem
+from truepair.data.collection import Collection, Problem
 from truepair.data.pairs import Array, BoolArray, IntArray
 
 INDICATORS = {
@@ -122,6 +122,6 @@ class AuditResult:
     @property
     def warnings(self) -> list[str]:
         """What to know before the estimate or the probabilities are believed, in sentences; see `report.warnings`."""
-        from truepair.audit.report.warnings import warnings_of  # here, as every file of the report imports this one
+        from truepair.audit.warnings import warnings_of  # here, as every file of the report imports this one
 
         return warnings_of(self)

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.description import CaptionStatistics, Description, ImageStatistics, Range, SplitDescription
+from truepair.data.formats.precomp.precomp_files import PrecompSplit, available_splits, chunks, column, read_split
+from truepair.data.formats.precomp.precomp_problems import find_problems
+from truepair.data.formats.tables.picture_table import is_picture_table, label_columns, read_table
+from truepair.data.open import has_own_labels, is_drawn, load, splits_of
 from truepair.data.pairs import Array, Pairs
-from truepair.data.picture_table import is_picture_table, label_columns, read_table
-from truepair.data.precomp_files import PrecompSplit, available_splits, chunks, column, read_split
-from truepair.data.precomp_problems import find_problems
-from truepair.data.sources import has_own_labels, is_drawn, load, splits_of
 from truepair.data.text import tokenise
 from truepair.errors import InputError
 

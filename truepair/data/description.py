@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from truepair.data.precomp_problems import Problem
+from truepair.data.formats.precomp.precomp_problems import Problem
 
 _MOST_CLASSES = 12
 

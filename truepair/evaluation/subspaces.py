@@ -11,9 +11,9 @@ from torch import Tensor
 
 from truepair.data.loading import image_batches, text_batches
 from truepair.data.pairs import Pairs
+from truepair.engines.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
+from truepair.engines.subspaces import DisentangledEngine, Parts
 from truepair.errors import InputError
-from truepair.models.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
-from truepair.models.subspaces import DisentangledEngine, Parts
 
 
 @dataclass(frozen=True)

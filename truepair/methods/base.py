@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.division import Part
 from truepair.data.batch import PairBatch
-from truepair.models.similarity import ScoringEngine, SimilarityEngine
-from truepair.models.subspaces import DisentangledEngine, Parts
+from truepair.engines.similarity import ScoringEngine, SimilarityEngine
+from truepair.engines.subspaces import DisentangledEngine, Parts
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,15 @@ from truepair.correspondence.memory import GivenClasses
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.device import resolve_device
+from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig, model_name
+from truepair.engines.retrieval_model import (
+    EngineSizes,
+    RetrievalModel,
+    build_engine,
+    described_texts,
+    load_model,
+    save_model,
+)
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
 from truepair.evaluation.class_retrieval import evaluate_classes
@@ -23,15 +32,6 @@ from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
 from truepair.methods.labels import LabelMethod
-from truepair.models.config import GlobalConfig, MLPConfig, ModelConfig, model_name
-from truepair.models.retrieval_model import (
-    EngineSizes,
-    RetrievalModel,
-    build_engine,
-    described_texts,
-    load_model,
-    save_model,
-)
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer

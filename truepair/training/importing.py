@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from truepair.data.text import SPECIALS, Vocabulary, tokenise
+from truepair.engines.config import model_name
+from truepair.engines.released.checkpoint import ReleasedModel, described, read_released
+from truepair.engines.retrieval_model import RetrievalModel, build_engine, save_model
 from truepair.errors import InputError
 from truepair.files import write_json_atomically
-from truepair.models.config import model_name
-from truepair.models.released import ReleasedModel, described, read_released
-from truepair.models.retrieval_model import RetrievalModel, build_engine, save_model
 from truepair.seeding import torch_seeded
 from truepair.training.fit import Run, open_run
 from truepair.training.run_folder import RunFolder

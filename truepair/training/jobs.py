@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from truepair.data.config import Augmentation, DataConfig
-from truepair.data.sources import load_splits
+from truepair.data.open import load_splits
 from truepair.data.text import Vocabulary
+from truepair.engines.config import MODELS
 from truepair.errors import RunFolderError
 from truepair.methods import build_method
-from truepair.models.config import MODELS
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder

@@ -15,9 +15,9 @@ from truepair.data.config import Augmentation
 from truepair.data.loading import EpochBatches, batch_count
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
+from truepair.engines.retrieval_model import evaluating
 from truepair.errors import InputError, TrainingError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
-from truepair.models.retrieval_model import evaluating
 from truepair.seeding import torch_seeded
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.interruption import Interruption

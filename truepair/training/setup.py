@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from truepair.data.config import Augmentation
+from truepair.data.formats.precomp.precomp_files import chunks
 from truepair.data.pairs import Array, Pairs
-from truepair.data.precomp_files import chunks
 from truepair.data.text import SPECIALS, Vocabulary
+from truepair.engines.config import GlobalConfig, ModelConfig, model_name
 from truepair.errors import InputError
 from truepair.methods.base import Method
-from truepair.models.config import GlobalConfig, ModelConfig, model_name
 from truepair.training.config import TrainingConfig
 
 

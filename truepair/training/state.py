@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
+from truepair.engines.similarity import SimilarityEngine
 from truepair.errors import RunFolderError
 from truepair.files import write_bytes_atomically
-from truepair.models.similarity import SimilarityEngine
 
 
 @dataclass

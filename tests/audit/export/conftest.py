@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truepair.audit.collection import Collection
 from truepair.audit.result import AuditResult, Rematch, Verdict
+from truepair.data.collection import Collection
 
 
 def make_result(

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from truepair.audit.collection import PairsCollection
 from truepair.audit.export import export, selection
 from truepair.audit.result import AuditResult
+from truepair.data.collection import PairsCollection
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError, TruepairError
 

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from truepair.audit.export import export, own_embeddings
-from truepair.audit.inputs.embedding_files import open_embeddings
+from truepair.audit.export import export
 from truepair.audit.result import AuditResult
+from truepair.data.formats.embeddings import write as own_embeddings
+from truepair.data.formats.embeddings.files import open_embeddings
 
 Audited = Callable[..., AuditResult]
 COUNTS = (9, 2, 7)

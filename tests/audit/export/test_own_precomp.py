@@ -4,13 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.audit.collection import PairsCollection
-from truepair.audit.export import export, npy
-from truepair.audit.export.own_precomp import _captions_per_image
+from truepair.audit.export import export
 from truepair.audit.result import AuditResult
+from truepair.data.collection import PairsCollection
+from truepair.data.formats.embeddings import npy
+from truepair.data.formats.precomp.write import _captions_per_image
 from truepair.data.noise import inject_noise
+from truepair.data.open import load
 from truepair.data.pairs import Pairs
-from truepair.data.sources import load
 from truepair.errors import InputError
 
 Audited = Callable[..., AuditResult]

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from truepair.audit.export import export
-from truepair.audit.inputs import open_collection
-from truepair.audit.inputs.shards import ShardCollection
 from truepair.audit.result import AuditResult
+from truepair.data.formats.shards.shards import ShardCollection
+from truepair.data.open_collection import open_collection
 from truepair.errors import InputError
 
 Audited = Callable[..., AuditResult]

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from truepair.audit.collection import PairsCollection
-from truepair.audit.export import export, table_parquet
-from truepair.audit.inputs import open_collection
-from truepair.audit.inputs.tables import TableCollection
+from truepair.audit.export import export
 from truepair.audit.result import AuditResult
+from truepair.data.collection import PairsCollection
+from truepair.data.formats.tables import write_parquet as table_parquet
+from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.noise import inject_noise
+from truepair.data.open_collection import open_collection
 from truepair.errors import InputError
 
 Audited = Callable[..., AuditResult]

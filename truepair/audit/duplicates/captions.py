@@ -8,9 +8,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from truepair.audit.collection import Collection
 from truepair.audit.duplicates.groups import numbered
-from truepair.audit.row_ranges import row_ranges, whole
+from truepair.audit.scoring.row_ranges import row_ranges, whole
+from truepair.data.collection import Collection
 from truepair.data.pairs import IntArray
 
 # Signs that carry the sentence, not the meaning. Others stay: "keycap: #" is not "keycap: *".

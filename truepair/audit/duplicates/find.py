@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from truepair.audit.collection import Collection
 from truepair.audit.duplicates.captions import caption_classes
 from truepair.audit.duplicates.groups import groups_of, numbered
 from truepair.audit.duplicates.images import (
@@ -16,7 +15,8 @@ from truepair.audit.duplicates.images import (
 )
 from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
-from truepair.audit.row_ranges import row_ranges
+from truepair.audit.scoring.row_ranges import row_ranges
+from truepair.data.collection import Collection
 from truepair.data.pairs import IntArray
 from truepair.errors import InputError
 

@@ -8,10 +8,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from truepair.audit.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.audit.duplicates.captions import digest
 from truepair.audit.duplicates.groups import numbered
-from truepair.audit.row_ranges import row_ranges, vectors_at, whole
+from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
+from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray
 
 Read = Callable[[int, int], Array]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from truepair.audit.audit_folder import AuditFolder
-from truepair.audit.collection import Collection
 from truepair.audit.export.folder import FORMATS
+from truepair.audit.folder import AuditFolder
+from truepair.data.collection import Collection
 from truepair.errors import InputError
 
 _HOLDS = {"own": "own", "ids": "kept_ids.txt"}
@@ -54,11 +54,11 @@ def check_export(
 
 def has_own_format(data: Collection | str | Path, source: str | None) -> bool:
     """Whether the input has a format that `own` can write."""
-    from truepair.audit.export.own_precomp import is_precomp
-    from truepair.audit.inputs.embedding_files import EmbeddingFiles
-    from truepair.audit.inputs.shards import ShardCollection
-    from truepair.audit.inputs.tables import TableCollection
-    from truepair.data.sources import has_own_labels, is_drawn
+    from truepair.data.formats.embeddings.files import EmbeddingFiles
+    from truepair.data.formats.precomp.write import is_precomp
+    from truepair.data.formats.shards.shards import ShardCollection
+    from truepair.data.formats.tables.tables import TableCollection
+    from truepair.data.open import has_own_labels, is_drawn
 
     if isinstance(data, EmbeddingFiles | TableCollection | ShardCollection):
         return True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from truepair.audit.collection import PairsCollection
 from truepair.audit.export.selection import Selection
 from truepair.audit.result import AuditResult
+from truepair.data.collection import PairsCollection
 from truepair.errors import InputError
 
 _OTHERS = "ids, csv, jsonl or parquet"
@@ -20,13 +20,13 @@ def write_own(result: AuditResult, selection: Selection, folder: Path) -> None:
             pair is kept.
     """
     # What reads the inputs stays out of programs that only ask which formats there are.
-    from truepair.audit.export.own_embeddings import write_embeddings
-    from truepair.audit.export.own_precomp import is_precomp, write_precomp
-    from truepair.audit.export.own_shards import write_shards
-    from truepair.audit.export.own_table import write_table
-    from truepair.audit.inputs.embedding_files import EmbeddingFiles
-    from truepair.audit.inputs.shards import ShardCollection
-    from truepair.audit.inputs.tables import TableCollection
+    from truepair.data.formats.embeddings.files import EmbeddingFiles
+    from truepair.data.formats.embeddings.write import write_embeddings
+    from truepair.data.formats.precomp.write import is_precomp, write_precomp
+    from truepair.data.formats.shards.shards import ShardCollection
+    from truepair.data.formats.shards.write import write_shards
+    from truepair.data.formats.tables.tables import TableCollection
+    from truepair.data.formats.tables.write import write_table
 
     collection, source, split = result.collection, result.options.get("source"), result.options.get("split")
     if not selection.kept.any():

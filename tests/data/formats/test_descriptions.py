@@ -1,0 +1,121 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.data.formats.made_pictures import noise, write_pictures
+from truepair.data.pairs import Array
+from truepair.data.pictures import descriptions
+from truepair.data.pictures.descriptions import Described, describe_all
+from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.data.pictures.pictures import Failure, Place
+from truepair.errors import TruepairError
+
+COUNT = 23
+BAD = (0, 7, 8, 22)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(descriptions, "BLOCK", 5)
+    monkeypatch.setattr(descriptions, "_CHUNK", 2)
+    write_pictures(tmp_path / "pictures", COUNT)
+    for row in BAD:
+        (tmp_path / "pictures" / f"p{row}.png").write_bytes(b"no picture")
+    return tmp_path / "pictures"
+
+
+def describe_folder(folder: Path, *, key: str = "key") -> Described:
+    return describe_all(lambda row: Place(str(folder / f"p{row}.png")), COUNT, key=key)
+
+
+def check(described: Described) -> None:
+    good = [row for row in range(COUNT) if row not in BAD]
+    assert described.rows.tolist() == good
+    assert sorted(described.failures) == list(BAD)
+    assert all(failure.reason == "not-a-picture" for failure in described.failures.values())
+    assert isinstance(described.features, np.memmap) and described.features.dtype == np.float16
+    expected = np.stack([grid_descriptor(noise(row)).astype(np.float16) for row in good])
+    assert np.array_equal(described.features, expected)
+
+
+def test_features_and_failures_in_order(folder: Path) -> None:
+    check(describe_folder(folder))
+
+
+def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = describe_folder(folder)
+    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy"]
+    before = [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptions, "describe", lambda _: pytest.fail("described again"))
+        check(describe_folder(folder))
+    assert before == [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
+    del described
+    (features,) = cache.glob("*.npy")
+    features.write_bytes(features.read_bytes()[:-100])
+    check(describe_folder(folder))
+    (notes,) = cache.glob("*.json")
+    notes.write_text('{"done": 23}')
+    check(describe_folder(folder))
+
+
+def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe, seen = descriptions.describe, list[str]()
+
+    def until(stop: int, place: Place) -> Array | Failure:
+        if place.file.endswith(f"p{stop}.png"):
+            raise KeyboardInterrupt
+        seen.append(Path(place.file).stem)
+        return describe(place)
+
+    for stop in (3, 12, 17):
+        monkeypatch.setattr(descriptions, "describe", lambda place, stop=stop: until(stop, place))
+        with pytest.raises(KeyboardInterrupt):
+            describe_folder(folder)
+        assert not list(cache.glob("*.npy"))
+    seen.clear()
+    monkeypatch.setattr(descriptions, "describe", lambda place: until(-1, place))
+    check(describe_folder(folder))
+    assert sorted(seen, key=lambda name: int(name[1:])) == [f"p{row}" for row in range(15, COUNT)]
+    assert not list(cache.glob("*.part*"))
+
+
+def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe = descriptions.describe
+
+    def fail_late(place: Place) -> Array | Failure:
+        if place.file.endswith("p12.png"):
+            raise KeyboardInterrupt
+        return describe(place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptions, "describe", fail_late)
+        with pytest.raises(KeyboardInterrupt):
+            describe_folder(folder)
+    (part,) = cache.glob("*.part")
+    part.write_bytes(part.read_bytes()[:1000])
+    check(describe_folder(folder))
+
+
+def test_files_that_could_not_be_read_are_tried_again(folder: Path) -> None:
+    picture = folder / "p3.png"
+    data = picture.read_bytes()
+    picture.unlink()
+    described = describe_folder(folder)
+    assert described.failures[3].reason == "unreadable-picture"
+    assert 3 in describe_folder(folder).failures
+    picture.write_bytes(data)
+    check(describe_folder(folder))
+
+
+def test_no_good_picture_and_no_picture(tmp_path: Path) -> None:
+    described = describe_all(lambda row: Place(str(tmp_path / str(row))), 3, key="a")
+    assert described.features.shape == (0, 36, 56) and sorted(described.failures) == [0, 1, 2]
+    assert len(describe_all(lambda row: Place(""), 0, key="b").rows) == 0
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TruepairError, match="TRUEPAIR_CACHE"):
+        describe_all(lambda row: Place(str(folder / "p1.png")), 1, key="a", cache=tmp_path / "file" / "cache")

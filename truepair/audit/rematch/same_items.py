@@ -1,0 +1,86 @@
+"""Which pairs have the same image, and which the same caption, as numbers: equal numbers, equal items.
+
+A collection of embeddings has no index of images. An image with five captions is five rows of equal vectors, or of one
+name in the metadata; what is not seen to be the same image would take its own captions for those of strangers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from truepair.audit.duplicates.captions import digest
+from truepair.audit.duplicates.images import bytes_digest
+from truepair.audit.scoring.row_ranges import row_ranges, whole
+from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
+from truepair.data.pairs import IntArray
+
+MOST_CAPTIONS = 100
+"""A name that more rows share is no name of one image."""
+
+
+def same_items(collection: Collection, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers of the images and of the captions of some pairs, (M,) int64 each; their size means nothing.
+
+    Images are told apart by their index, or, where there are embeddings, by the bytes of their vectors and by their
+    names (`image_numbers`). Captions are the same where their words are, but for case and spaces; those without words
+    by their index or their vectors. Reads in ranges; remembers 8 bytes a number.
+
+    Args:
+        rows: (M,) int64, ascending rows of the collection.
+    """
+    if isinstance(collection, PairsCollection):
+        index = collection.pairs.text_index[rows]
+        captions = np.empty(len(rows), dtype=np.int64)
+        for piece, start, stop in row_ranges(rows):
+            words = collection.captions(start, stop)
+            captions[piece] = caption_numbers([words[row - start] for row in rows[piece].tolist()], index[piece])
+        return collection.pairs.image_index[rows], captions
+    assert isinstance(collection, EmbeddingCollection)
+    held, named, captions = (np.empty(len(rows), dtype=np.int64) for _ in range(3))
+    for piece, start, stop in row_ranges(rows):
+        at = (rows[piece] - start).tolist()
+        images, texts = collection.read(start, stop)
+        held[piece] = [signed(bytes_digest(images[row])) for row in at]
+        texts_held = np.array([signed(bytes_digest(texts[row])) for row in at], dtype=np.int64)
+        words = collection.captions(start, stop)
+        captions[piece] = caption_numbers([words[row] for row in at], texts_held)
+        named[piece] = name_numbers(collection, start, stop)[at]
+    return image_numbers(held, named), captions
+
+
+def image_numbers(held: IntArray, named: IntArray) -> IntArray:
+    """(M,) the numbers `held` by the images' vectors, but one for all images of a name: that of the first.
+
+    Args:
+        named: (M,) numbers of their names; 0 for none. A name on more than a hundred rows ("", "image.jpg") counts as
+            none.
+    """
+    if not named.any():
+        return held
+    _, first, place, count = np.unique(named, return_index=True, return_inverse=True, return_counts=True)
+    shared = (named != 0) & (count[place] <= MOST_CAPTIONS)
+    return np.where(shared, held[first[place]], held)
+
+
+def name_numbers(collection: Collection, start: int, stop: int) -> IntArray:
+    """Numbers of the names of the images of the rows [start, stop); 0 where they are but the names of the pairs."""
+    names = collection.image_names(start, stop)
+    if names == collection.ids(start, stop):
+        return np.zeros(stop - start, dtype=np.int64)
+    return np.array([signed(digest(whole(name))) if name else 0 for name in names], dtype=np.int64)
+
+
+def caption_numbers(captions: Sequence[str], otherwise: IntArray) -> IntArray:
+    """(n,) numbers of captions by their words; `otherwise` (n,) where there are none."""
+    words = (" ".join(whole(caption).split()).casefold() for caption in captions)
+    return np.array(
+        [signed(digest(text)) if text else number for text, number in zip(words, otherwise.tolist(), strict=True)],
+        dtype=np.int64,
+    )
+
+
+def signed(number: int) -> int:
+    """64 bits as an int64."""
+    return number - (1 << 64) if number >> 63 else number

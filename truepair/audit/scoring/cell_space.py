@@ -1,0 +1,191 @@
+"""Pairs under an engine that has no vector of an item: SGR and SAF compare the regions of an image with the words of a
+text, cell by cell.
+
+Matching, rank and certainty need only similarities to a bank of other pairs; the indicators that compare items of one
+side with each other are left out. A cell takes some 100 µs, so that the bank is small, and what was computed is kept
+in a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save
+from torch import Tensor
+
+from truepair.audit.rematch.rematch import Best, Given, swaps
+from truepair.audit.result import Rematch
+from truepair.audit.scoring.bank import background_of, temperature_for
+from truepair.audit.scoring.comparison import own_entries
+from truepair.audit.scoring.indicators import COLUMNS, settled, two_way
+from truepair.audit.scoring.yardstick import KINDS, described_pairs, draw_mismatches
+from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.device import resolve_device
+from truepair.engines.retrieval_model import RetrievalModel
+from truepair.files import write_bytes_atomically
+from truepair.seeding import generator
+
+MOST_ENTRIES = 128
+"""Entries of the bank: with 2,048 of them 10,000 pairs would take an hour, and so few rank nearly as well."""
+MOST_MISMATCHES = 1000
+MOST_REMATCHED = 200
+"""Each suspicious pair is compared with all images and all texts."""
+AT_ONCE = 512
+VECTORS_ONLY = ("structure", "neighbours")
+
+
+class CellSpace:
+    """Some pairs, scored against a bank of them.
+
+    Args:
+        model: of any engine.
+        pairs: row p of the table is position p.
+        folder: for what was computed; made if missing. It must be of the same pairs, model, bank and seed.
+        bank_size: m; at most 128 are taken.
+        seed: of the draws.
+        moved: told how many images and texts have been compared with the bank, and how many there are.
+    """
+
+    def __init__(
+        self,
+        model: RetrievalModel,
+        pairs: Pairs,
+        folder: Path,
+        *,
+        bank_size: int,
+        seed: int,
+        device: str = "auto",
+        moved: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.model, self.pairs, self.folder = model.to(resolve_device(device)), pairs, folder
+        self.seed, self.moved, self.done = seed, moved, 0
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = generator(seed, "audit bank", 0).permutation(len(pairs))[: min(bank_size, MOST_ENTRIES)]
+        self.entries: IntArray = np.sort(drawn).astype(np.int64)
+
+    @cached_property
+    def to_texts(self) -> Tensor:
+        """(images, m) similarity of every image to the bank's texts."""
+        texts = self.pairs.text_index[self.entries]
+        return self._table("images", len(self.pairs.images), lambda rows: self._similarity(rows, texts))
+
+    @cached_property
+    def to_images(self) -> Tensor:
+        """(texts, m) similarity of every text to the bank's images."""
+        images = self.pairs.image_index[self.entries]
+        return self._table("texts", len(self.pairs.texts), lambda rows: self._similarity(images, rows).T)
+
+    @cached_property
+    def constants(self) -> tuple[float, float]:
+        """Temperature and background of the bank, as in `Bank`."""
+        similarity = self.to_texts[torch.from_numpy(self.pairs.image_index[self.entries])]
+        temperature, own = temperature_for(similarity), torch.arange(len(similarity))
+        return temperature, background_of([(similarity, (own, own))], temperature)
+
+    def scores(self, image_of: IntArray, caption_of: IntArray) -> dict[str, Array]:
+        """Similarity, log odds, matching, rank and certainty of the images of some pairs with the captions of others,
+        (n,) float32 each.
+        """
+        images, texts = self.pairs.image_index[image_of], self.pairs.text_index[caption_of]
+        temperature, background = self.constants
+        bank_rows = torch.from_numpy(self.entries)
+        parts: list[dict[str, Tensor]] = []
+        for start in range(0, len(images), AT_ONCE):
+            piece = slice(start, start + AT_ONCE)
+            similarity = self._paired(images[piece], texts[piece])
+            own = own_entries(bank_rows, torch.from_numpy(image_of[piece]), torch.from_numpy(caption_of[piece]))
+            tables = ((self.to_texts, images), (self.to_images, texts))
+            ways = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
+            known = two_way(similarity, ways, own.others, temperature=temperature, background=background)
+            parts.append({"similarity": similarity, **settled(known, own.others)})
+        names = [name for name in COLUMNS if name not in VECTORS_ONLY]
+        empty = np.empty(0, dtype=np.float32)
+        return {name: np.concatenate([empty, *(part[name].numpy() for part in parts)]) for name in names}
+
+    def given_scores(self) -> dict[str, Array]:
+        """`scores` of the pairs themselves, kept in the folder."""
+        path, rows = self.folder / "given.safetensors", np.arange(len(self.pairs), dtype=np.int64)
+        if not path.exists():
+            write_bytes_atomically(path, save(self.scores(rows, rows)))
+        found = load_file(path)
+        return {name: found[name] for name in COLUMNS if name in found}
+
+    def known_mismatches(self) -> dict[str, dict[str, Array]]:
+        """`scores` of pairs mismatched on purpose, a table a kind; at most 1,000 of each."""
+        found = {}
+        described = described_pairs(self.pairs, seed=self.seed)
+        for place, kind in enumerate(KINDS):
+            drawn = draw_mismatches(
+                kind,
+                np.arange(len(self.pairs), dtype=np.int64),
+                MOST_MISMATCHES,
+                images=self.pairs.image_index,
+                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index.tolist()],
+                described=described,
+                rng=generator(self.seed, "audit mismatches", place),
+            )
+            found[kind] = self.scores(drawn.image_of, drawn.caption_of)
+        return found
+
+    def rematch(self, suspicious: IntArray, image_of: IntArray, caption_of: IntArray) -> Rematch:
+        """As `rematch.rematch`, of the first 200 suspicious pairs."""
+        asked = suspicious[:MOST_REMATCHED]
+        images, texts = self.pairs.image_index[asked], self.pairs.text_index[asked]
+        own = self._paired(images, texts)
+        captions = Best(own, Given.of(image_of[asked], image_of, caption_of))
+        pictures = Best(own, Given.of(caption_of[asked], caption_of, image_of))
+        offers: tuple[tuple[Best, IntArray, IntArray, Callable[[IntArray], Tensor]], ...] = (
+            (captions, caption_of, self.pairs.text_index, lambda rows: self._similarity(images, rows)),
+            (pictures, image_of, self.pairs.image_index, lambda rows: self._similarity(rows, texts).T),
+        )
+        for best, number, index, similarity in offers:
+            items, first = np.unique(index, return_index=True)
+            items, first = items[np.argsort(first)], np.sort(first)  # each item once, by the first pair that has it
+            for start in range(0, len(items) if len(asked) else 0, AT_ONCE):
+                piece = slice(start, start + AT_ONCE)
+                best.meet(similarity(items[piece]), first[piece], number[first[piece]])
+        caption_from, image_from = captions.partner.numpy(), pictures.partner.numpy()
+        fits = self._fit(asked, caption_from), self._fit(image_from, asked)
+        return Rematch(asked, caption_from, fits[0], image_from, fits[1], swaps(asked, caption_from, caption_of))
+
+    def _fit(self, image_of: IntArray, caption_of: IntArray) -> Array:
+        """(n,) matching probability; 0 where either is −1."""
+        found = np.zeros(len(image_of), dtype=np.float32)
+        known = (image_of >= 0) & (caption_of >= 0)
+        found[known] = self.scores(image_of[known], caption_of[known])["matching"]
+        return found
+
+    def _similarity(self, images: IntArray, texts: IntArray) -> Tensor:
+        """(images, texts) float32 on the CPU."""
+        return torch.cat(list(self.model.similarity_blocks(self.pairs, images, texts)))
+
+    def _paired(self, images: IntArray, texts: IntArray) -> Tensor:
+        """(n,) similarity of image i with text i."""
+        parts = [torch.empty(0)]
+        for start in range(0, len(images), AT_ONCE):
+            image_rows, image_at = np.unique(images[start : start + AT_ONCE], return_inverse=True)
+            text_rows, text_at = np.unique(texts[start : start + AT_ONCE], return_inverse=True)
+            order = np.argsort(image_at, kind="stable")  # one call of the engine for all texts of an image
+            blocks = self.model.similarity_blocks(self.pairs, image_rows, text_rows)
+            cells = blocks.cells(torch.from_numpy(image_at[order]), torch.from_numpy(text_at[order]))
+            found = torch.empty(len(order))
+            found[torch.from_numpy(order)] = torch.cat(list(cells))
+            parts.append(found)
+        return torch.cat(parts)
+
+    def _table(self, side: str, count: int, similarity: Callable[[IntArray], Tensor]) -> Tensor:
+        """(count, m) similarities of all items of a side to the bank, some hundred items at a time, kept in files."""
+        parts = []
+        for number, start in enumerate(range(0, count, AT_ONCE)):
+            path = self.folder / f"{side}-{number:06d}.safetensors"
+            if not path.exists():
+                rows = np.arange(start, min(start + AT_ONCE, count), dtype=np.int64)
+                write_bytes_atomically(path, save({"similarity": similarity(rows).contiguous().numpy()}))
+            parts.append(torch.from_numpy(load_file(path)["similarity"]))
+            self.done += len(parts[-1])
+            self.moved(self.done, len(self.pairs.images) + len(self.pairs.texts))
+        return torch.cat(parts)

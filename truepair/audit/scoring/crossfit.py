@@ -1,0 +1,162 @@
+"""Cross-fitting: robust models trained on folds, every pair scored by a model that never saw it.
+
+A model that trained on a pair may have learned it by heart, right or wrong; one that did not can only find it plausible
+or not. What the other models came to believe of the pair while they trained on it is a second witness (the indicator
+`memory`). Among the pairs of every training are a few that were mismatched on purpose: their scores are the yardstick
+that turns both witnesses into probabilities (`verdict`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+from safetensors.numpy import save as safetensors_bytes
+
+from truepair.audit.options import CrossFitting
+from truepair.audit.scoring.evidence import HeldOut, Witness, evidence_of, logit
+from truepair.audit.scoring.folds import Folds, make_folds
+from truepair.audit.scoring.indicators import COLUMNS
+from truepair.audit.scoring.model_space import ModelSpace
+from truepair.audit.scoring.witnessed import Witnessed
+from truepair.audit.scoring.yardstick import KINDS
+from truepair.audit.steps import Say
+from truepair.audit.verdict.local_ranks import MOST_PAIRS, local_share
+from truepair.data.pairs import Array, Pairs
+from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig
+from truepair.errors import RunFolderError
+from truepair.files import write_bytes_atomically, write_json_atomically
+from truepair.seeding import generator
+from truepair.training.fit import Run, fit, open_run
+from truepair.training.run_folder import RunFolder
+from truepair.training.setup import Setup, fingerprint
+
+
+def cross_fit(
+    pairs: Pairs, options: CrossFitting, folder: Path, *, progress: bool | None = None, say: Say = lambda text: None
+) -> Witnessed:
+    """Train the models of all folds and score every pair. What the folder holds already is not done again.
+
+    Args:
+        pairs: the given pairs.
+        options: folds, method, length of training and size of the bank.
+        folder: for the models and the scores of each fold; made if missing.
+
+    Raises:
+        InputError: the pairs are too few, or cannot be trained on.
+        RunFolderError: the folder belongs to other pairs or options.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    check_folder(folder, pairs, options)
+    folds = make_folds(pairs, folds=options.folds, yardstick=options.yardstick, seed=options.seed)
+    size = len(folds.pairs)
+    columns: dict[str, Array] = {}
+    beliefs = np.full((options.folds, size), np.nan)
+    spaces = []
+    for fold in range(options.folds):
+        say(f"training model {fold + 1} of {options.folds}")
+        run = train_fold(folds, fold, options, folder / f"fold{fold}", progress)
+        beliefs[fold, folds.trained_on(fold)] = remembered(run)
+        held_out = folds.held_out(fold)
+        given = held_out[held_out < folds.given]
+        space = ModelSpace(
+            run.model,
+            pairs.without_truth(),
+            given,
+            bank_size=options.bank,
+            seed=options.seed,
+            place=fold,
+            device=options.device,
+        )
+        for name, values in fold_scores(folds, fold, space, folder / f"fold{fold}.safetensors").items():
+            columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
+        spaces.append(space)
+    unseen = [unseen_mismatches(space, folder / f"unseen{fold}.safetensors") for fold, space in enumerate(spaces)]
+    columns["memory"] = np.nanmean(beliefs, axis=0).astype(np.float32)
+    evidence = evidence_of(columns, np.nanmean(logit(beliefs), axis=0))
+    whole = Witness(columns, evidence)
+    return Witnessed(
+        rows=np.arange(folds.given),
+        given=whole.take(np.arange(folds.given)),
+        yardstick={kind: whole.take(folds.of_kind(kind)) for kind in KINDS},
+        judges=spaces,
+        bank=min(options.bank, min(len(space.judged) for space in spaces)),
+        held_out=HeldOut(evidence[: folds.given, :-1], np.concatenate(unseen)),
+        local=local_share((space.sample(MOST_PAIRS) for space in spaces), generator(options.seed, "audit local ranks")),
+    )
+
+
+def check_folder(folder: Path, pairs: Pairs, options: CrossFitting) -> None:
+    """Begin in the folder, or go on with the very same audit.
+
+    Raises:
+        RunFolderError: it holds another one.
+    """
+    asked = {"pairs": fingerprint(pairs), "options": asdict(options)}
+    kept = folder / "crossfit.json"
+    if not kept.exists():
+        write_json_atomically(kept, asked)
+    elif json.loads(kept.read_text(encoding="utf-8")) != asked:
+        raise RunFolderError(
+            f"{folder} holds an audit of other pairs or with other options; choose another --out, or remove that folder"
+        )
+
+
+def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, progress: bool | None) -> Run:
+    """The model that knows nothing of a fold. Goes on with a run that was cut off."""
+    kept = RunFolder(path)
+    if kept.finished:
+        return open_run(path)
+    begun = kept.config.exists()
+    if path.is_dir() and not begun:
+        kept.clear_leftovers()  # of a kill before the first file was whole
+    trained_on = folds.trained_on(fold)
+    return fit(
+        folds.pairs.take(trained_on),
+        method=options.method,
+        setup=Setup(model=model_for(folds.pairs, options)),
+        out=path,
+        resume=begun,
+        progress=progress,
+        epochs=options.epochs_for(len(trained_on)),
+        batch_size=min(options.batch_size, len(trained_on)),
+        seed=options.seed + fold,
+        device=options.device,
+    )
+
+
+def model_for(pairs: Pairs, options: CrossFitting) -> ModelConfig:
+    if pairs.texts.features is not None:
+        return MLPConfig(width=options.width)
+    return GlobalConfig(width=options.width)
+
+
+def remembered(run: Run) -> Array:
+    """What training came to believe of each of its pairs, (n,) in [0, 1]."""
+    from pyarrow import parquet
+
+    belief: Array = parquet.read_table(run.folder.pairs, columns=["belief"])["belief"].to_numpy()
+    return belief
+
+
+def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[str, Array]:
+    """Similarity, log odds and indicators of the held-out pairs, by the model of the fold; kept in a file."""
+    held_out = folds.held_out(fold)
+    return kept(path, lambda: space.scores(folds.image_of[held_out], folds.caption_of[held_out]))
+
+
+def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
+    """Evidence of random mismatches of held-out pairs, which no model trained on: (P, 2); kept in a file."""
+    return evidence_of(kept(path, lambda: space.known_mismatches(["random"])["random"]))
+
+
+def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    """The columns in a file, scored if it is missing."""
+    if not path.exists():
+        write_bytes_atomically(path, safetensors_bytes(score()))
+    found = load_file(path)
+    return {name: found[name] for name in COLUMNS}

@@ -1,0 +1,98 @@
+"""Chunks as tasks of Ray: on the cores of this machine, or of a cluster (`RAY_ADDRESS`).
+
+The bank and the collection (which holds paths or URLs, not vectors) go once into Ray's object store. A task reads its
+own rows, scores them on one core and sends back some bytes a pair, which only this process writes: workers need to read
+the input and nothing else. Where that is in a store of the cloud, they connect by themselves, with the keys and the
+driver of their machine. Ray starts a task again when its worker dies.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.chunks import chunk_bytes
+from truepair.audit.scoring.engines.local import threads
+from truepair.audit.scoring.scoring_folder import Span
+from truepair.data.collection import EmbeddingCollection
+from truepair.errors import InputError, TruepairError
+
+RETRIES = 5
+_QUEUED_PER_CORE = 2
+
+
+def run(
+    collection: EmbeddingCollection,
+    bank: Bank,
+    spans: Sequence[Span],
+    keep: Callable[[Span, bytes], None],
+    *,
+    workers: int | None = None,
+) -> None:
+    """As `engines.run_chunks`, on a running Ray where this process is connected to one or `RAY_ADDRESS` names one.
+
+    Otherwise one is started here, with `workers` cores (None: all), and stopped at the end.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(
+            "the engine is ray, which is not installed; pip install 'truepair[ray]', or use the local engine"
+        )
+    ray: Any = import_module("ray")
+    with _connected(ray, workers):
+        score = ray.remote(num_cpus=1, max_retries=RETRIES)(_score)
+        shared = ray.put(collection), ray.put(bank)
+        most = workers or _QUEUED_PER_CORE * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        waiting = list(reversed(spans))
+        running: dict[Any, Span] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < most:
+                    span = waiting.pop()
+                    running[score.remote(*shared, span.start, span.stop)] = span
+                (finished, *_), _ = ray.wait(list(running), num_returns=1)
+                span = running.pop(finished)
+                keep(span, _result(ray, finished, span))
+        finally:
+            for task in running:
+                ray.cancel(task, force=True)
+
+
+def _score(collection: EmbeddingCollection, bank: Bank, start: int, stop: int) -> bytes:
+    with threads(1):
+        return chunk_bytes(collection, bank, start, stop)
+
+
+def _result(ray: Any, finished: Any, span: Span) -> bytes:
+    try:
+        data: bytes = ray.get(finished)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TruepairError):
+            raise error.cause from None  # its own message, without Ray's traceback around it
+        raise
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
+        raise TruepairError(
+            f"the worker of Ray died on the rows {span.start} to {span.stop - 1}, in each of {RETRIES + 1} attempts "
+            f"({error}); what is scored is kept. Look for lack of memory there, and run the same audit again"
+        ) from error
+    return data
+
+
+@contextmanager
+def _connected(ray: Any, workers: int | None) -> Iterator[None]:
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False)
+    else:
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="warning")
+    try:
+        yield
+    finally:
+        ray.shutdown()

@@ -1,0 +1,153 @@
+"""Which pairs a model may not train on because it is to score them, and the mismatches mixed in to measure by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from truepair.audit.scoring.yardstick import KINDS, Mismatches, described_pairs, draw_mismatches
+from truepair.audit.verdict.low_end import LEAST_YARDSTICK
+from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.errors import InputError
+from truepair.seeding import generator
+
+LEAST_PAIRS = 60
+LEAST_MISMATCHES, LARGEST_SHARE = 300, 0.1
+SOME_TO_SPARE = 1.2
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The given pairs, and behind them the yardstick: pairs that were mismatched on purpose.
+
+    Attributes:
+        pairs: N given pairs and P of the yardstick, one table.
+        given: N.
+        fold: (N + P,) int64, the fold of every pair. All pairs of an image are in one fold, and a pair of the
+            yardstick is made of an image and a caption of the same fold.
+        image_of, caption_of: (N + P,) int64, the given pair whose image (caption) a pair has; its own number for given
+            pairs.
+        kind: (N + P,) int64, 0 for given pairs, else 1 + the place of its kind in `yardstick.KINDS`.
+    """
+
+    pairs: Pairs
+    given: int
+    fold: IntArray
+    image_of: IntArray
+    caption_of: IntArray
+    kind: IntArray
+
+    def trained_on(self, fold: int) -> IntArray:
+        """The pairs that the model of a fold is trained on: all of the other folds, yardstick included."""
+        return np.flatnonzero(self.fold != fold)
+
+    def held_out(self, fold: int) -> IntArray:
+        return np.flatnonzero(self.fold == fold)
+
+    def of_kind(self, kind: str) -> IntArray:
+        return np.flatnonzero(self.kind == 1 + KINDS.index(kind))
+
+
+def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Folds:
+    """Deal the images out to the folds, and mix known mismatches among the pairs.
+
+    Args:
+        pairs: the given pairs; what is known of their truth is dropped.
+        folds: K ≥ 2.
+        yardstick: how many mismatched pairs of each kind are added, as a share of the given ones; of few pairs more
+            (`share_added`).
+        seed: of all draws.
+
+    Raises:
+        InputError: fewer than 60 pairs, too few images for the folds, or so few pairs or captions so alike that there
+            are not the 20 random mismatches that a verdict needs.
+    """
+    if folds < 2:
+        raise InputError(f"{folds} folds; expected at least 2: a pair is scored by a model that did not train on it")
+    if not 0 < yardstick < 1:
+        raise InputError(f"yardstick is {yardstick}; expected a share above 0 and below 1")
+    if len(pairs) < LEAST_PAIRS:
+        raise InputError(
+            f"{pairs.name}: {len(pairs)} pairs are too few to train on and be judged by (at least {LEAST_PAIRS}); "
+            "audit them by a finished run (--run) or by embeddings (--embeddings)"
+        )
+    images = np.unique(pairs.image_index)
+    if len(images) < 2 * folds:
+        raise InputError(f"{pairs.name}: {len(images)} images cannot be dealt out to {folds} folds; use fewer folds")
+    dealt = np.full(len(pairs.images), -1, dtype=np.int64)
+    dealt[images] = generator(seed, "audit folds").permutation(len(images)) % folds
+    fold = dealt[pairs.image_index]
+    described = described_pairs(pairs, seed=seed)
+    drawn = [
+        mismatches_within(
+            pairs,
+            np.flatnonzero(fold == k),
+            kind,
+            share_added(kind, len(pairs), yardstick),
+            described,
+            seed=seed,
+            fold=k,
+        )
+        for kind in KINDS
+        for k in range(folds)
+    ]
+    check_enough(pairs, drawn)
+    own = np.arange(len(pairs), dtype=np.int64)
+    image_of = np.concatenate([own, *(mismatches.image_of for mismatches in drawn)])
+    caption_of = np.concatenate([own, *(mismatches.caption_of for mismatches in drawn)])
+    kind = np.repeat(
+        [0, *(1 + KINDS.index(mismatches.kind) for mismatches in drawn)], [len(own), *(len(some) for some in drawn)]
+    )
+    mixed = replace(
+        pairs.without_truth(),
+        image_index=pairs.image_index[image_of],
+        text_index=pairs.text_index[caption_of],
+        labels=None,
+        class_names=(),
+    )
+    return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind)
+
+
+def share_added(kind: str, pairs: int, yardstick: float) -> float:
+    """How many mismatched pairs of a kind are added, as a share of the given ones.
+
+    Of few pairs up to 10 %, so that there are 300 of each kind; of very few as many random ones as a verdict needs.
+    """
+    share = max(yardstick, min(LEAST_MISMATCHES / pairs, LARGEST_SHARE))
+    return max(share, SOME_TO_SPARE * LEAST_YARDSTICK / pairs) if kind == "random" else share
+
+
+def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
+    """Refuse, before anything is trained, what could not be judged afterwards.
+
+    Raises:
+        InputError: there are not enough random mismatches.
+    """
+    found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
+    if found >= LEAST_YARDSTICK:
+        return
+    if not any(len(mismatches) for mismatches in drawn):
+        raise InputError(
+            f"{pairs.name}: the captions all say the same, so that no pair can be told from a mismatched one; expected "
+            "captions that differ"
+        )
+    raise InputError(
+        f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_YARDSTICK} "
+        "are needed to judge by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
+    )
+
+
+def mismatches_within(
+    pairs: Pairs, rows: IntArray, kind: str, share: float, described: Array, *, seed: int, fold: int
+) -> Mismatches:
+    """Mismatches made of the pairs of one fold only, so that its model has seen neither side."""
+    return draw_mismatches(
+        kind,
+        rows,
+        max(1, round(share * len(rows))),
+        images=pairs.image_index[rows],
+        captions=[pairs.texts.captions[text] for text in pairs.text_index[rows].tolist()],
+        described=described[rows],
+        rng=generator(seed, "audit yardstick", KINDS.index(kind), fold),
+    )

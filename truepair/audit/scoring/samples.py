@@ -1,0 +1,120 @@
+"""Rows drawn from a collection of embeddings: the bank, and pairs known to be mismatched."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from safetensors.numpy import save
+
+from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.chunks import Units, scored_columns, unit_vectors
+from truepair.audit.scoring.row_ranges import row_ranges
+from truepair.data.collection import EmbeddingCollection
+from truepair.data.pairs import BoolArray, IntArray
+from truepair.errors import InputError
+from truepair.seeding import generator
+
+SAME = 1 - 1e-4
+"""Cosine from which two vectors are of the same image, or of the same text: an image embedded again with its next
+caption differs by the rounding of half precision, about 1e-5."""
+
+_ENOUGH_MORE = 4
+"""Where a draw meets unusable rows, the next one is so many times as large."""
+
+
+def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbours: int) -> Bank:
+    """A bank of `size` usable rows drawn over the whole collection, or of all where there are fewer.
+
+    Raises:
+        InputError: no row of the collection can be used.
+    """
+    units = usable_rows(collection, size, seed=seed, purpose="audit bank")
+    if not len(units.rows):
+        raise InputError(
+            f"{collection.name}: none of the {len(collection)} pairs can be scored; every row has NaN, infinite "
+            "numbers or only zeros in its image's or its text's vector. Embed the pairs again"
+        )
+    return Bank.of(units.images, units.texts, torch.from_numpy(units.rows), neighbours=neighbours, same=SAME)
+
+
+def null_bytes(collection: EmbeddingCollection, bank: Bank, count: int, *, seed: int) -> bytes:
+    """Scores of up to `count` pairs known to be mismatched, as a safetensors file: image of one row, text of another.
+
+    Up to `count` rows are drawn and put in a random order; every image gets the text some places further on, by as many
+    different shifts as it takes. Pairs whose images or whose texts are the same (`SAME`) are left out: the text of one
+    image fits the other as well.
+
+    Columns: image_rows, text_rows (q,) int64, and scores as in `chunks.chunk_bytes`; q is 0 where there is only one
+    pair.
+    """
+    units = usable_rows(collection, count, seed=seed, purpose="audit mismatches")
+    image_at, text_at = shifted(len(units.rows), count, seed=seed)
+    strangers = ~share_something(units, image_at, text_at)
+    image_at, text_at = image_at[strangers], text_at[strangers]
+    image_rows, text_rows = units.rows[image_at], units.rows[text_at]
+    scored = scored_columns(units.images[image_at], units.texts[text_at], bank, image_rows, text_rows)
+    return save({"image_rows": image_rows, "text_rows": text_rows, **scored})
+
+
+def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:
+    """(q,) whether the rows at two places have the same image, or the same text, by their vectors."""
+    alike = [(side[left] * side[right]).sum(dim=1) >= SAME for side in (units.images, units.texts)]
+    shared: BoolArray = (alike[0] | alike[1]).numpy()
+    return shared
+
+
+def usable_rows(collection: EmbeddingCollection, size: int, *, seed: int, purpose: str) -> Units:
+    """`size` rows that can be scored, each as likely as any other, ascending; all there are where they are fewer.
+
+    `unusable` are those met on the way.
+    """
+    found: list[Units] = []
+    drawn: IntArray = np.empty(0, dtype=np.int64)
+    wanted = size
+    while wanted and len(drawn) < len(collection):
+        draw = generator(seed, purpose, len(found)).choice(len(collection), min(wanted, len(collection)), replace=False)
+        new = draw[~np.isin(draw, drawn)]
+        drawn = np.concatenate([drawn, new])
+        found.append(_read(collection, np.sort(new)))
+        usable = sum(len(units.rows) for units in found)
+        wanted = 0 if usable >= size else _ENOUGH_MORE * wanted
+    everything = _joined(collection.width, found)
+    taken = np.sort(drawn[np.isin(drawn, everything.rows)][:size])
+    order = np.argsort(everything.rows)
+    at = order[np.searchsorted(everything.rows, taken, sorter=order)]
+    return Units(taken, everything.images[at], everything.texts[at], everything.unusable, everything.reason)
+
+
+def shifted(rows: int, count: int, *, seed: int) -> tuple[IntArray, IntArray]:
+    """(q,) places of an image and of another row's text, q = `count`, or rows · (rows − 1) where that is less.
+
+    No pair comes twice.
+    """
+    draw = generator(seed, "audit shifts")
+    order = draw.permutation(rows).astype(np.int64)
+    shifts = 1 + draw.permutation(max(0, rows - 1))[: -(-count // max(1, rows))]
+    images = [order for _ in shifts]
+    texts = [np.roll(order, shift) for shift in shifts.tolist()]
+    return np.concatenate([order[:0], *images])[:count], np.concatenate([order[:0], *texts])[:count]
+
+
+def _read(collection: EmbeddingCollection, rows: IntArray) -> Units:
+    """Those of ascending rows that can be scored."""
+    parts = []
+    for piece, start, stop in collection.coming(row_ranges(rows)):
+        images, texts = collection.read(start, stop)
+        at = rows[piece] - start
+        parts.append(unit_vectors(images[at], texts[at], rows[piece]))
+    return _joined(collection.width, parts)
+
+
+def _joined(width: int, parts: list[Units]) -> Units:
+    none = np.empty(0, dtype=np.int64)
+    parts = [Units(none, torch.empty(0, width), torch.empty(0, width), none, none.astype(np.uint8)), *parts]
+    return Units(
+        np.concatenate([part.rows for part in parts]),
+        torch.cat([part.images for part in parts]),
+        torch.cat([part.texts for part in parts]),
+        np.concatenate([part.unusable for part in parts]),
+        np.concatenate([part.reason for part in parts]),
+    )

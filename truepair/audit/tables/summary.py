@@ -1,0 +1,143 @@
+"""What an audit comes to: the facts of `summary.json`, and its one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truepair import __version__
+from truepair.audit.duplicates.find import MOST_GROUPS
+from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
+from truepair.audit.scoring.row_ranges import whole
+from truepair.audit.tables.pair_table import described_columns
+from truepair.audit.warnings import warnings_of
+from truepair.data.pairs import IntArray
+from truepair.pages.audit.phrases import are, counted, percent, percent_span
+
+WAYS = {
+    "cross-fitting": "models that never trained on the pair (cross-fitting)",
+    "run": "a trained run",
+    "embeddings": "the given embeddings",
+}
+
+
+def facts_of(result: AuditResult) -> dict[str, Any]:
+    """Everything of an audit that is not said pair by pair; JSON values only, None where a figure is undefined."""
+    verdict, size = result.verdict, len(result)
+    facts = {
+        "truepair": __version__,
+        "collection": result.collection.name,
+        "way": result.way,
+        "pairs": size,
+        "noise_rate": verdict.noise_rate,
+        "noise_rate_low": verdict.noise_rate_low,
+        "noise_rate_high": verdict.noise_rate_high,
+        "flagged": int(verdict.flagged.sum()),
+        "two_groups": bool(verdict.two_groups),
+        "doubt": verdict.doubt,
+        "statement": statement(result),
+        "warnings": warnings_of(result),
+        "verdict": verdict.details,
+        "indicators": {name: INDICATORS.get(name, name) for name in result.indicators},
+        "proposals": {
+            "suspicious": len(result.rematch.rows),
+            "captions": int((result.rematch.caption_from >= 0).sum()),
+            "images": int((result.rematch.image_from >= 0).sum()),
+        },
+        "swaps": len(swaps_of(result)),
+        "duplicates": duplicates_of(result),
+        "problems": problems_of(result),
+        "mismatch_rate": None if result.mismatched is None or not size else float(result.mismatched.mean()),
+        "scores": result.scores,
+        "seconds": result.seconds,
+        "options": result.options,
+        "columns": described_columns(result),
+    }
+    return {name: plain(value) for name, value in facts.items()}
+
+
+def statement(result: AuditResult) -> str:
+    """The answer in one or two sentences."""
+    verdict, size = result.verdict, len(result)
+    flagged = int(verdict.flagged.sum())
+    if verdict.two_groups:
+        span = f"{percent(verdict.noise_rate)} ({percent_span(verdict.noise_rate_low, verdict.noise_rate_high)})"
+        return f"About {span} of {counted(size, 'pair')} look mismatched; {flagged:,} {are(flagged)} flagged."
+    found = f"No sign of noise in {counted(size, 'pair')}"
+    found += f": {verdict.doubt}." if verdict.doubt else "."
+    if flagged:
+        found += f" {counted(flagged, 'single pair')} that fit{'s' if flagged == 1 else ''} no better than chance "
+        found += f"{are(flagged)} flagged all the same."
+    return found
+
+
+EXCHANGED = {"caption": "captions", "image": "images", "class": "captions within each class"}
+
+
+def trial_of(result: AuditResult) -> str | None:
+    """What was mismatched on purpose before the audit (`--noise`, `--noise-index`), in words; else None."""
+    options = result.options
+    if options.get("noise_index"):
+        done = f"pairs were mismatched on purpose as {Path(str(options['noise_index'])).name} says"
+    elif options.get("noise"):
+        kind = EXCHANGED.get(str(options.get("noise_kind")), "captions")
+        done = f"{kind} of {percent(float(options['noise']))} of the pairs were exchanged on purpose"
+    else:
+        return None
+    return f"This is a trial: {done} before the audit. Pairs that were wrong already count as matched in the truth."
+
+
+def swaps_of(result: AuditResult) -> IntArray:
+    """(n, 2) positions of pairs that exchanged their captions, each two once, most suspicious first."""
+    found = result.rematch
+    both = np.stack([found.rows, found.swap_with], axis=1)[found.swap_with >= 0]
+    if not len(both):
+        return np.empty((0, 2), dtype=np.int64)
+    ordered = np.sort(both, axis=1)
+    _, first = np.unique(ordered, axis=0, return_index=True)
+    return np.asarray(both[np.sort(first)], dtype=np.int64)
+
+
+def duplicates_of(result: AuditResult) -> dict[str, dict[str, int]]:
+    """Kind → number of groups and of pairs in them, of the kinds that occur; `capped` where only the largest groups
+    were kept, so that there may be more.
+    """
+    groups: Counter[str] = Counter(group.kind for group in result.duplicates)
+    pairs: Counter[str] = Counter()
+    for group in result.duplicates:
+        pairs[group.kind] += len(group.rows)
+    return {
+        kind: {"groups": groups[kind], "pairs": pairs[kind], "capped": groups[kind] >= MOST_GROUPS}
+        for kind in DUPLICATES
+        if groups[kind]
+    }
+
+
+def problems_of(result: AuditResult) -> dict[str, dict[str, int]]:
+    """Reason → number of entries, and how many of them were audited all the same; most frequent first."""
+    entries = Counter(problem.reason for problem in result.problems)
+    used = Counter(problem.reason for problem in result.problems if problem.used)
+    return {reason: {"entries": count, "used": used[reason]} for reason, count in entries.most_common()}
+
+
+def worst_of(result: AuditResult, count: int) -> IntArray:
+    """Positions of the pairs least likely to match, least first; equal ones by similarity, then by place."""
+    order: IntArray = np.lexsort((result.similarity, result.verdict.p_match))[:count]
+    return order
+
+
+def plain(value: Any) -> Any:
+    """The same in what JSON knows; NaN and infinity become None."""
+    if isinstance(value, dict):
+        return {whole(str(key)): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else whole(str(value))

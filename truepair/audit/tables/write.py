@@ -1,0 +1,59 @@
+"""Write an audit: tables for programs, a summary, a page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from truepair.audit.result import AuditResult
+from truepair.audit.tables.pair_table import write_pairs
+from truepair.audit.tables.small_tables import write_duplicates, write_problems
+from truepair.audit.tables.summary import facts_of
+from truepair.files import write_json_atomically, write_text_atomically
+
+PAIRS, PROBLEMS, DUPLICATE_TABLE, SUMMARY, PAGE = (
+    "pairs.parquet", "problems.parquet", "duplicates.parquet", "summary.json", "report.html",
+)  # fmt: skip
+
+
+def write_audit(
+    result: AuditResult,
+    out: Path,
+    *,
+    worst: int = 60,
+    borderline: int = 24,
+    progress: Callable[[str], None] | None = None,
+) -> list[Path]:
+    """Write all files of an audit into the folder `out`; returns their paths, the page first.
+
+    - `pairs.parquet`: a row for each scored pair; columns as in `pair_table.COLUMNS`, with one
+      `indicator_<name>` for each indicator of the audit.
+    - `problems.parquet`, `duplicates.parquet`: also where there are none; columns as in `small_tables`.
+    - `summary.json`: noise rate with its interval, counts, options, times, scores against the truth.
+    - `report.html`: needs nothing else; pictures are inside, at most 4.5 MB of them.
+
+    Each file is written whole or not at all, `summary.json` last: where it is new, the others are.
+
+    Args:
+        worst: pairs of the lowest probability that the page shows.
+        borderline: further pairs it shows, those with probabilities closest to ½.
+        progress: called with the name of each file before it is written.
+
+    Raises:
+        TruepairError: a file cannot be written.
+    """
+    from truepair.pages.audit.page import render_page
+
+    out = Path(out)
+    steps: list[tuple[str, Callable[[Path], None]]] = [
+        (PAIRS, lambda path: write_pairs(result, path)),
+        (PROBLEMS, lambda path: write_problems(result, path)),
+        (DUPLICATE_TABLE, lambda path: write_duplicates(result, path)),
+        (PAGE, lambda path: write_text_atomically(path, render_page(result, worst=worst, borderline=borderline))),
+        (SUMMARY, lambda path: write_json_atomically(path, facts_of(result))),
+    ]
+    for name, write in steps:
+        if progress is not None:
+            progress(name)
+        write(out / name)
+    return [out / name for name in (PAGE, PAIRS, SUMMARY, PROBLEMS, DUPLICATE_TABLE)]

@@ -1,0 +1,167 @@
+"""When an audit is not to be believed without a second look, and what to do about it: said in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truepair.audit.result import AuditResult
+from truepair.audit.verdict.local_ranks import LEAST_PAIRS
+from truepair.pages.audit.phrases import counted, percent
+
+NEARLY_ALL = 0.8
+WIDE = 0.2
+FEW_KNOWN = 100
+MOST_YARDSTICK = 0.1
+WEAK = 0.1
+"""Share of all others that fit better than a pair that is not flagged, in the middle. Seen: 0.16 on bags of visual
+words and topics (`wikipedia`), 0.001 to 0.04 on all other data, noise or not."""
+UNUSABLE = 0.05
+ALIKE = 0.01
+
+BETTER = {
+    "cross-fitting": "train longer (--epochs), or give features or embeddings of a pretrained network",
+    "run": "use a run that retrieves better, or leave out --run",
+    "embeddings": "use embeddings of a stronger model, or one trained on data like this",
+}
+"""What makes the scores themselves better, by the way they were made."""
+
+
+def warnings_of(result: AuditResult) -> list[str]:
+    """What to know before the estimate or single probabilities are believed, a sentence or three each, the gravest
+    first; empty where nothing speaks against them.
+
+    - more than 80 % are taken as mismatched: a model that learned nothing looks the same;
+    - pairs that are not flagged fit little better than others do: right pairs that cannot be read count as mismatched;
+    - the estimate rests on near mismatches, which right pairs that are loosely described look like;
+    - near mismatches could not be asked for;
+    - a run judged the pairs it was trained on, so nothing known to be mismatched was there to measure by; or there were
+      fewer than 100 known mismatches; or else the interval is wider than 20 points;
+    - more than 5 % of the entries could not be used;
+    - two pairs drawn at random have the same caption more than once in a hundred times.
+    """
+    if not len(result):
+        return []
+    said = [
+        nearly_all(result) or weak(result) or near_counted(result) or near_unknown(result),
+        no_yardstick(result) or few_known(result) or wide(result),
+        unusable(result),
+        repeated(result),
+    ]
+    return [sentence for sentence in said if sentence]
+
+
+def nearly_all(result: AuditResult) -> str:
+    if result.verdict.noise_rate <= NEARLY_ALL:
+        return ""
+    return (
+        f"An estimate above {percent(NEARLY_ALL)} looks the same where nearly all pairs are mismatched and where the "
+        "scores cannot tell what belongs together. Look at the worst pairs: if many are right, do not believe it, and "
+        f"{better(result)}."
+    )
+
+
+def weak(result: AuditResult) -> str:
+    trusted, rank = ~result.verdict.flagged, result.indicators.get("rank")
+    bank = result.verdict.details.get("bank", 0)
+    if not result.verdict.two_groups or not trusted.any() or rank is None or not bank:
+        return ""
+    before = float((np.power(bank + 1, 1 - np.nanmedian(rank[trusted])) - 1) / bank)
+    if before <= WEAK:
+        return ""
+    return (
+        f"Even of the pairs that are not flagged every second one fits worse than {percent(before)} of all others do. "
+        "The scores tell too little here: right pairs that cannot be read count as mismatched, and the estimate is "
+        f"rather an upper bound. Look at the worst pairs: if many are right, drop none, and {better(result)}."
+    )
+
+
+def near_counted(result: AuditResult) -> str:
+    details = result.verdict.details
+    near = details.get("near") or {}
+    if not near.get("believed"):
+        return ""
+    return (
+        f"The estimate counts near mismatches, captions of similar things, as {percent(near['share_near'])} of the "
+        "pairs. Right pairs that are loosely described can score the same. Without near mismatches the estimate would "
+        f"be {percent(details['random_only'])}. Look at the worst and the borderline pairs: if many are right, believe "
+        "the lower figure and do not drop what is flagged."
+    )
+
+
+def near_unknown(result: AuditResult) -> str:
+    if result.verdict.details.get("near") is not None or "known_mismatched" not in result.verdict.details:
+        return ""
+    return (
+        "Captions of similar things (near mismatches) were not asked for, and the estimate counts random ones only: "
+        f"it takes {LEAST_PAIRS:,} pairs that one model did not train on, and vectors of them."
+    )
+
+
+def no_yardstick(result: AuditResult) -> str:
+    if result.way != "run" or not result.verdict.details.get("trained_on_these_pairs"):
+        return ""
+    return (
+        "The run was trained on these very pairs, so no pairs known to be mismatched could be scored beside them. The "
+        "order of the pairs does not need them, but the estimate and the probabilities come from a mixture of two "
+        "groups and are less reliable. For calibrated ones, leave out --run."
+    )
+
+
+def few_known(result: AuditResult) -> str:
+    known = known_random(result)
+    if not 0 < known < FEW_KNOWN:
+        return ""
+    return (
+        f"There were only {counted(known, 'pair')} mismatched on purpose to measure by, so the estimate and the "
+        "probabilities are rough. Audit more pairs at once for finer ones."
+    )
+
+
+def wide(result: AuditResult) -> str:
+    points = 100 * (result.verdict.noise_rate_high - result.verdict.noise_rate_low)
+    if points <= 100 * WIDE:
+        return ""
+    return (
+        f"The 95 % interval is {points:.0f} points wide: take the estimate as a rough figure. For a narrower one, "
+        f"{yardstick(result, better(result))}."
+    )
+
+
+def unusable(result: AuditResult) -> str:
+    lost = len({(problem.file, problem.row, problem.entry) for problem in result.problems if not problem.used})
+    share = lost / (lost + len(result))
+    if share <= UNUSABLE:
+        return ""
+    return (
+        f"{counted(lost, 'entry' if lost == 1 else 'entrie')} ({percent(share)}) could not be used, and the estimate "
+        "says nothing of them. problems.parquet has the reason of each and what would help."
+    )
+
+
+def repeated(result: AuditResult) -> str:
+    """Few captions for many images: the chance that two pairs have the same one, from the groups of duplicates."""
+    sizes = [len(group.rows) for group in result.duplicates if group.kind == "same-caption"]
+    chance = sum(size**2 for size in sizes) / len(result) ** 2
+    if chance <= ALIKE:
+        return ""
+    return (
+        f"Captions repeat so much that two pairs drawn at random have the same one in 1 of {round(1 / chance)} cases. "
+        "Images of the same caption cannot be told apart by it: 'matching', 'rank' and better captions mean less "
+        "here. Captions that say more of each image would help; if these are names of classes, train a method of class "
+        "labels instead (truepair train --method uot-rcl)."
+    )
+
+
+def better(result: AuditResult) -> str:
+    return BETTER.get(result.way, "use a better model")
+
+
+def yardstick(result: AuditResult, otherwise: str) -> str:
+    """What brings more known mismatches, where there can be many more without harm to the training."""
+    if result.way != "cross-fitting" or known_random(result) > MOST_YARDSTICK / 2 * len(result):
+        return otherwise
+    return f"mismatch more pairs on purpose to measure by (--yardstick {MOST_YARDSTICK}), or {otherwise}"
+
+
+def known_random(result: AuditResult) -> int:
+    return int((result.verdict.details.get("known_mismatched") or {}).get("random", 0))

@@ -1,0 +1,162 @@
+"""`truepair audit`: which pairs are mismatched, how sure that is, and what would fit better."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from truepair.audit.options import AuditOptions, CrossFitting
+from truepair.cli.options import add_options, given_options
+from truepair.errors import InputError
+
+FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
+
+DESCRIPTION = """\
+Find the mismatched pairs of a data set. Every pair gets a calibrated probability that it matches and the reasons
+against it; suspicious ones the caption and the image that fit better. Nothing of the data is changed.
+
+Pairs are scored by models trained on folds, each pair by one that never saw it; or by a finished run (--run); or,
+where DATA are embeddings, as they are."""
+
+DATA_HELP = """\
+a folder of pictures with a table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table; tar shards in the
+webdataset layout; embeddings (img_emb/ and text_emb/, or "images.npy,texts.npy"), also as URLs (s3://bucket/folder); a
+precomp folder; or scenes"""
+
+EPILOG = """\
+examples:
+  truepair audit my_pictures --out audits/first
+  truepair audit "img.npy,txt.npy" --embeddings --out audits/clip
+  truepair audit my_precomp --run runs/first --out audits/by-run
+  truepair audit my_pictures --out audits/first --export own --export ids"""
+
+
+def add_audit(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    parser = commands.add_parser(
+        "audit",
+        help="which pairs are mismatched, how sure that is, and what would fit",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the results; an audit cut off goes on there"
+    )
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--embeddings", action="store_true", help="DATA must be embeddings: train nothing")
+    ways.add_argument("--run", type=Path, metavar="RUN", help="score by the model and the memory of a finished run")
+    parser.add_argument(
+        "--export",
+        action="append",
+        choices=FORMATS,
+        default=[],
+        metavar="FORMAT",
+        help=f"write the kept pairs and the weights of all to DIR/export: {', '.join(FORMATS)}; may be repeated "
+        "[own: the format of DATA]",
+    )
+    parser.add_argument("--split", metavar="NAME", help="split to audit [default: train, or all of a table]")
+    source = parser.add_argument_group("reading pictures and tables")
+    source.add_argument("--table", metavar="FILE", help="the table of DATA, where there are several")
+    source.add_argument("--caption", metavar="COLUMN", help="column(s) that hold captions, or first")
+    source.add_argument("--image", metavar="COLUMN", help="column that holds the paths of pictures")
+    source.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")
+    add_options(parser, "audit", AuditOptions)
+    add_options(parser, "models that are trained (neither embeddings nor --run)", CrossFitting)
+    trial = parser.add_argument_group("trial with a known truth")
+    trial.add_argument("--noise", type=float, default=0.0, metavar="X", help="share of pairs to mismatch first")
+    trial.add_argument(
+        "--noise-kind",
+        choices=["caption", "image", "class"],
+        default="caption",
+        help="what is exchanged: captions, images, or captions within a class (--label) [default: caption]",
+    )
+    trial.add_argument("--noise-seed", type=int, default=0, metavar="N", help="seed of it [default: 0]")
+    trial.add_argument("--noise-index", type=Path, metavar="FILE", help="an index file of the field that says how")
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    parser.set_defaults(command=run_audit)
+
+
+def run_audit(options: argparse.Namespace) -> None:
+    """Open, audit, write, print the summary."""
+    from truepair.audit.audit import audit
+    from truepair.audit.early_checks import check_request
+    from truepair.audit.folder import AuditFolder
+    from truepair.audit.tables import summary_text
+    from truepair.data.open_collection import open_collection
+
+    if options.noise and options.noise_index:
+        raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
+    noisy = bool(options.noise) or options.noise_index is not None
+    shared = AuditOptions(**given_options(options, AuditOptions))
+    crossfit = CrossFitting(**given_options(options, CrossFitting))
+    check_request(
+        options.data,
+        options.out,
+        run=options.run,
+        options=shared,
+        crossfit=crossfit,
+        export=options.export,
+        embeddings=options.embeddings,
+        noise=noisy,
+        table=options.table,
+    )
+    use_threads(options.threads)
+    quiet = False if options.quiet else None
+    reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
+    trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
+    try:
+        collection = mismatched(open_collection(options.data, **reading, progress=quiet), options)
+        result = audit(
+            collection,
+            options.out,
+            run=options.run,
+            options=shared,
+            crossfit=crossfit,
+            export=options.export,
+            progress=quiet,
+            say=(lambda text: None) if options.quiet else say,
+            asked={"source": options.data, "run": options.run, **reading, **(trial if noisy else {})},
+        )
+    except KeyboardInterrupt:
+        if AuditFolder(options.out).begun:
+            print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)
+        raise
+    print(summary_text(result))
+    print(f"\n{options.out / 'report.html'}\n{options.out / 'pairs.parquet'}\n{options.out / 'summary.json'}")
+    if options.export:
+        print(AuditFolder(options.out).export)
+
+
+def mismatched(collection: Any, options: argparse.Namespace) -> Any:
+    """The collection with the noise of a trial in it."""
+    from truepair.data.noise import apply_noise_index, inject_noise
+
+    if options.noise_index is not None:
+        collection.pairs = apply_noise_index(collection.pairs, options.noise_index)
+    elif options.noise:
+        collection.pairs = inject_noise(
+            collection.pairs, options.noise, kind=options.noise_kind, seed=options.noise_seed
+        )
+    return collection
+
+
+def use_threads(count: int | None) -> None:
+    """CPU threads of torch; None leaves them as they are."""
+    if count is None:
+        return
+    if count < 1:
+        raise InputError(f"--threads is {count}; expected at least 1")
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def say(text: str) -> None:
+    """Tell somebody who waits at a terminal what is being done."""
+    if sys.stderr.isatty():
+        print(f"{text} …", file=sys.stderr)

@@ -1,0 +1,92 @@
+"""`truepair noise` and `truepair describe`, and what every command says about its data argument."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+
+DATA_HELP = (
+    "a folder in the field's precomp layout ({split}_ims.npy, {split}_caps.txt or .tsv, …); a file of labelled "
+    "features (.mat, .npz, .h5, .hdf5, .h5py) or Wikipedia's folder of them; a folder of pictures with a .jsonl table; "
+    "or scenes, the built-in drawings (scenes:500 for 500 training pictures)"
+)
+
+
+def add_noise(commands: Any) -> None:
+    parser = commands.add_parser("noise", help="write an index file of mismatched pairs, or of wrong labels")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument(
+        "--rate", type=float, required=True, metavar="X", help="share to mismatch or relabel, in [0, 1]"
+    )
+    parser.add_argument(
+        "--kind",
+        choices=["caption", "image", "symmetric", "asymmetric"],
+        default="caption",
+        help="shuffle captions (NCR) or images (DECL), or draw labels anew from all classes (symmetric) or from the "
+        "partner of their class (asymmetric, MRL) [default: caption]",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the noise [default: 0]")
+    parser.add_argument("--label", metavar="COLUMN", help="for labels: the column that gives each pair its class")
+    parser.add_argument(
+        "--least-class-pairs",
+        type=int,
+        metavar="N",
+        help="for labels: leave out classes with fewer than N pairs, as train does with the same option",
+    )
+    parser.add_argument("--split", default="train", metavar="NAME", help="split to alter [default: train]")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="index file (.npy) to write")
+    parser.set_defaults(command=run_noise)
+
+
+def run_noise(options: argparse.Namespace) -> None:
+    from truepair.data.noise import inject_noise, write_noise_index
+    from truepair.data.open import load
+
+    if options.kind in ("symmetric", "asymmetric"):
+        run_label_noise(options)
+        return
+    for option in ("label", "least_class_pairs"):
+        if getattr(options, option) is not None:
+            name = f"--{option}".replace("_", "-")
+            raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
+    pairs = inject_noise(load(options.data, options.split), options.rate, kind=options.kind, seed=options.seed)
+    write_noise_index(pairs, options.out, layout=options.kind)
+    rate = 100 * (pairs.mismatch_rate or 0)
+    print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
+
+
+def run_label_noise(options: argparse.Namespace) -> None:
+    """Write the given labels of a split after noise; the run that uses them needs the same classes."""
+    from truepair.data.classes import keep_classes
+    from truepair.data.label_noise import inject_label_noise, write_label_index
+    from truepair.data.open import load
+
+    pairs = load(options.data, options.split, label=options.label)
+    if options.least_class_pairs is not None:
+        pairs, _ = keep_classes(pairs, (), least=options.least_class_pairs)
+    pairs = inject_label_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
+    write_label_index(pairs, options.out)
+    rate = 100 * (pairs.label_noise_rate or 0)
+    classes = len(pairs.class_names)
+    print(f"{options.out}: {rate:.2f} % of {len(pairs)} labels wrong ({options.kind}, {classes} classes)")
+
+
+def add_describe(commands: Any) -> None:
+    parser = commands.add_parser(
+        "describe", help="counts, shapes, classes, captions per image, missing and odd entries"
+    )
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--label", metavar="COLUMN", help="count the pairs of each class in this column")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(command=run_describe)
+
+
+def run_describe(options: argparse.Namespace) -> None:
+    from truepair.data.describe import describe
+
+    description = describe(options.data, label=options.label)
+    print(json.dumps(description.to_dict(), indent=2) if options.json else description.render())

@@ -1,0 +1,282 @@
+"""`truepair evaluate`: the figures of a finished run, of an ensemble of runs, or of two stages of retrieval."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truepair.cli.data import DATA_HELP
+from truepair.device import DEVICE_HELP, resolve_device
+from truepair.errors import InputError, RunFolderError
+
+if TYPE_CHECKING:
+    import torch
+
+    from truepair.data.pairs import Pairs
+    from truepair.engines.ensemble_model import EnsembleModel
+    from truepair.evaluation.class_retrieval import ClassFigures
+    from truepair.evaluation.two_stage import TwoStage
+
+DESCRIPTION = """\
+Recall, ranks and rSum of a finished run on any data. Several runs answer as an ensemble: the mean of their
+similarities (SGR and SAF together are SGRAF).
+
+Local engines (--model sgr, saf) compare every word with every region: of 1,000 images × 5,000 texts, each of the
+5,000,000 cells of the similarity matrix takes some 0.1 ms on a CPU, minutes altogether. A terminal shows the cells
+computed. With --propose and --top only those cells are computed that a global run puts first.
+
+Runs that learn from class labels (--method uot-rcl, …), and any run with --label, are scored by mAP: everything of the
+query's class is right. The data a run was trained on are read as that run read them."""
+
+EPILOG = """\
+examples:
+  truepair evaluate runs/crcl my_data --folds 5
+  truepair evaluate runs/sgr runs/saf my_data
+  truepair evaluate runs/sgr my_data --propose runs/crcl --top 50 --compare
+  truepair evaluate runs/crcl my_data --label category --at 50 --per-class
+
+RUNs and DATA stand side by side; options go before or after them."""
+
+
+def add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="recall, ranks and rSum (or mAP by class) of a finished run, or of several together, on any data",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run; several: ensemble")
+    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
+    parser.add_argument("--images", type=int, metavar="N", help="score the first N images and their texts only")
+    parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    parser.add_argument("--device", default="auto", metavar="NAME", help=f"{DEVICE_HELP} [default: auto]")
+    stages = parser.add_argument_group("retrieval in two stages")
+    stages.add_argument("--propose", type=Path, metavar="GLOBAL_RUN", help="run that proposes candidates, quickly")
+    stages.add_argument("--top", type=int, metavar="K", help="candidates of each query, which RUN then ranks")
+    stages.add_argument("--compare", action="store_true", help="compute the whole matrix too: what do two stages lose?")
+    classes = parser.add_argument_group("retrieval by class")
+    classes.add_argument("--label", metavar="COLUMN", help="column of the data that gives each pair its class")
+    classes.add_argument(
+        "--at", type=int, metavar="K", help="mAP of the first K as well, divided by min(K, right ones)"
+    )
+    classes.add_argument("--per-class", action="store_true", help="a table of the mAP of each class as well")
+    parser.set_defaults(command=run_evaluate)
+
+
+def run_evaluate(options: argparse.Namespace) -> None:
+    from truepair.evaluation import evaluate
+    from truepair.evaluation.progress import Watched
+    from truepair.files import write_json_atomically
+
+    check_options(options)
+    device = resolve_device(options.device)
+    model = ensemble_of(options.runs, device)
+    figures: dict[str, Any]
+    if scored_by_class(options):
+        from truepair.evaluation.class_retrieval import score_classes
+
+        scores = score_classes(Watched(model), labelled_pairs_of(options), at=options.at)
+        figures, rows = dict(scores.figures()), scores.by_class()
+        print(map_table({options.split: figures}))
+        if options.per_class:
+            figures["by_class"] = [vars(row) for row in rows]
+            print("\n" + class_table(rows))
+    elif options.propose is None:
+        figures = evaluate(Watched(model), pairs_of(options), folds=options.folds)
+        print(recall_table({options.split: figures}))
+    else:
+        from truepair.evaluation.two_stage import evaluate_two_stage
+
+        proposer = proposer_of(options.propose, device)
+        found = evaluate_two_stage(proposer, model, pairs_of(options), top=options.top, compare=options.compare)
+        figures = found.to_dict()
+        print(two_stage_report(found))
+    if options.json:
+        write_json_atomically(options.json, figures)
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse, before anything is loaded, what does not go together.
+
+    Raises:
+        InputError: it does not.
+    """
+    from truepair.training.run_folder import RunFolder
+
+    if RunFolder(Path(options.data)).config.exists():
+        raise InputError(
+            f"{options.data} is a run folder, not data; the data come last, as in: truepair evaluate runs/a runs/b DATA"
+        )
+    places = [run.resolve() for run in options.runs]
+    twice = next((run for run, place in zip(options.runs, places, strict=True) if places.count(place) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is given twice; an ensemble counts every run once, so leave one out")
+    if options.images is not None and options.images < 1:
+        raise InputError(f"--images is {options.images}; expected at least 1")
+    if (options.propose is None) != (options.top is None):
+        missing = "--propose" if options.propose is None else "--top"
+        raise InputError(f"two stages need {missing} too, as in: --propose runs/global --top 50")
+    if options.compare and options.propose is None:
+        raise InputError("--compare sets two stages against the whole matrix; give --propose and --top as well")
+    if options.folds is not None and options.propose is not None:
+        raise InputError("--folds and --propose do not go together; leave one of them out")
+    check_class_options(options)
+
+
+def check_class_options(options: argparse.Namespace) -> None:
+    """Raises InputError: an option of one kind of score stands beside the other."""
+    if not scored_by_class(options):
+        alone = "--at" if options.at is not None else "--per-class" if options.per_class else None
+        if alone is not None:
+            raise InputError(f"{alone} is for retrieval by class; name the column of the classes with --label")
+        return
+    if options.folds is not None or options.propose is not None:
+        alone = "--folds" if options.folds is not None else "--propose"
+        raise InputError(
+            f"{alone} is for recall of pairs, but labels are scored by mAP over all items; leave {alone} out"
+        )
+    if options.at is not None and options.at < 1:
+        raise InputError(f"--at is {options.at}; expected at least 1")
+
+
+def scored_by_class(options: argparse.Namespace) -> bool:
+    """Whether mAP is asked for: by --label, or by a run that learned from labels."""
+    from truepair.methods import learns_from_labels
+    from truepair.training.run_folder import RunFolder
+
+    folders = [RunFolder(run) for run in options.runs]
+    methods = [(folder.read_config().get("method") or {}).get("name") for folder in folders if folder.config.exists()]
+    return options.label is not None or any(learns_from_labels(method or "") for method in methods)
+
+
+def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
+    """The models of finished runs as one; one alone is itself.
+
+    Raises:
+        RunFolderError: a run is missing or not finished.
+        InputError: they cannot answer together.
+    """
+    from truepair.engines.ensemble_model import EnsembleModel
+    from truepair.training.fit import open_run
+
+    missing = next((run for run in runs if not run.is_dir()), None)
+    if missing is not None:
+        raise RunFolderError(
+            f"{missing}: no such run folder; give the folders of finished runs, and the data last, as in: "
+            "truepair evaluate runs/a runs/b DATA"
+        )
+    return EnsembleModel([open_run(run).model.to(device) for run in runs], names=[str(run) for run in runs])
+
+
+def proposer_of(run: Path, device: torch.device) -> EnsembleModel:
+    """The model of the run that proposes.
+
+    Raises:
+        InputError: it is a local engine, or as `ensemble_of`.
+    """
+    from truepair.engines.ensemble_model import gives_cosines
+
+    proposer = ensemble_of([run], device)
+    if not gives_cosines(proposer.models[0]):
+        raise InputError(
+            f"--propose {run}: it has a local engine, which would compute every cell itself; propose with a run of "
+            "--model global"
+        )
+    return proposer
+
+
+def pairs_of(options: argparse.Namespace) -> Pairs:
+    """The pairs to evaluate on."""
+    from truepair.data.open import load
+
+    pairs = load(options.data, options.split)
+    return pairs if options.images is None else pairs.first_images(options.images)
+
+
+def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
+    """The labelled pairs to evaluate on; data that a run was trained on as that run read them: the same classes."""
+    from truepair.data.config import DataConfig
+    from truepair.data.open import load, load_splits
+    from truepair.training.run_folder import RunFolder
+
+    asked = DataConfig(options.data).resolved().source
+    pairs = None
+    for config in [RunFolder(run).read_config() for run in options.runs]:
+        data = config.get("data") or {}
+        if data.get("source") == asked and options.label in (None, data.get("label")):
+            splits = load_splits(DataConfig(**data), seed=config["training"]["seed"])
+            pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}.get(options.split)
+            break
+    if pairs is None:
+        pairs = load(options.data, options.split, label=options.label)
+    return pairs if options.images is None else pairs.first_images(options.images)
+
+
+def two_stage_report(found: TwoStage) -> str:
+    """The figures of each way, and what the two stages cost."""
+    rows = {"proposer alone": found.proposer, f"top {found.top} ranked": found.figures}
+    cost = (
+        f"{found.cells:,} cells computed, {100 * found.share:.2g} % of all, in {found.seconds:.1f} s with both stages"
+    )
+    if found.full is not None and found.difference is not None:
+        rows |= {"every cell": found.full, "difference": found.difference}
+        cost += f"; every cell in {found.full_seconds:.1f} s"
+    reached = (
+        f"A right text is among the first {found.top} of {found.proposed['i2t']:.1f} % of the images, the right image "
+        f"of {found.proposed['t2i']:.1f} % of the texts."
+    )
+    return "\n".join([recall_table(rows), reached, cost + "."])
+
+
+def recall_table(rows: dict[str, dict[str, float]]) -> str:
+    """Recall both ways, one row a split or way, aligned."""
+    columns = [
+        "i2t_r1",
+        "i2t_r5",
+        "i2t_r10",
+        "t2i_r1",
+        "t2i_r5",
+        "t2i_r10",
+        "rsum",
+        "i2t_median_rank",
+        "t2i_median_rank",
+    ]
+    titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
+    widths = [max(len(title), 5) for title in titles]
+    names = max(6, *(len(name) for name in rows))
+    lines = ["  ".join([" " * names, *(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True))])]
+    for name, figures in rows.items():
+        cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
+        lines.append("  ".join([f"{name:{names}}", *cells]))
+    return "\n".join(lines)
+
+
+def map_table(rows: dict[str, dict[str, float]]) -> str:
+    """mAP both ways and their mean, over all items and among the first k; one row a split."""
+    from truepair.pages.run.tables import aligned
+
+    names = list(next(iter(rows.values())))
+    titles = [map_title(name) for name in names]
+    body = [[row, *(f"{figures[name]:.3f}" for name in names)] for row, figures in rows.items()]
+    return aligned([["", *titles], *body])
+
+
+def map_title(name: str) -> str:
+    """`map_i2t_at_50` → `mAP@50 i→t`."""
+    way = next((arrow for part, arrow in (("_i2t", "i→t"), ("_t2i", "t→i")) if part in name), "mean")
+    return f"mAP{'@' + name.split('_at_')[1] if '_at_' in name else ''} {way}"
+
+
+def class_table(rows: list[ClassFigures]) -> str:
+    """One row a class: its name, its queries and their mAP each way."""
+    from truepair.pages.run.tables import aligned
+
+    table = [["class", "images", "mAP i→t", "texts", "mAP t→i"]]
+    table += [
+        [row.name, f"{row.images:,}", f"{row.map_i2t:.3f}", f"{row.texts:,}", f"{row.map_t2i:.3f}"] for row in rows
+    ]
+    return aligned(table)

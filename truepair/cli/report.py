@@ -1,0 +1,73 @@
+"""`truepair report`: what runs made of their pairs, as a table in the terminal and a folder of figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+
+COMPARISON = Path("report")
+
+
+def add_report(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    parser = commands.add_parser(
+        "report",
+        help="how runs divided their pairs, epoch by epoch: tables, distributions, examples",
+        description="Sizes and purity of the clean, hard and noisy parts by epoch, distributions of the indicators, "
+        "and examples; as a table here, and as figures and report.json in a folder. Unfinished runs are welcome.",
+    )
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folder; several are also compared")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder to write, with a folder a run in it for several [default: RUN/report; comparison of several: "
+        f"{COMPARISON}]",
+    )
+    parser.set_defaults(command=run_report)
+
+
+def run_report(options: argparse.Namespace) -> None:
+    """Print and write the report of each run, then what compares them."""
+    from truepair.pages.run.division import read_report
+    from truepair.pages.run.tables import aligned, epoch_rows
+    from truepair.pages.run.write import summary, write_comparison, write_report
+
+    names = names_of(options.runs)
+    reports = [read_report(run, name=name) for run, name in zip(options.runs, names, strict=True)]
+    for report in reports:
+        out = report.path / "report"
+        if options.out is not None:
+            out = options.out if len(reports) == 1 else options.out / report.name.replace("/", "-")
+        written = write_report(report, out)
+        print(f"{report.name}: {summary(report)}")
+        print(aligned(epoch_rows(report.epochs)))
+        figures = sum(path.suffix == ".png" for path in written)
+        print(f"{figures} figures, report.md and report.json: {out}\n")
+    if len(reports) > 1:
+        comparison = write_comparison(reports, options.out or COMPARISON)
+        print(f"Comparison: {comparison or 'none, since the truth is unknown in every run'}")
+
+
+def names_of(runs: Sequence[Path]) -> list[str]:
+    """Each run by as much of the end of its path as tells it from the others.
+
+    Raises:
+        InputError: a run is given twice.
+    """
+    places = [run.resolve() for run in runs]
+    for run, place in zip(runs, places, strict=True):
+        if places.count(place) > 1:
+            raise InputError(f"{run} is given twice; name each run once")
+    names = []
+    for place in places:
+        others = [other for other in places if other != place]
+        length = 1
+        while any(other.parts[-length:] == place.parts[-length:] for other in others):
+            length += 1
+        names.append("/".join(place.parts[-length:]))
+    return names

@@ -1,0 +1,258 @@
+"""Precomputed embeddings as a collection: clip-retrieval's layout, and two aligned arrays.
+
+clip-retrieval (`clip_retrieval/clip_inference/writer.py`) writes a folder with
+
+- `img_emb/img_emb_0.npy`, …: (rows, D), mostly float16;
+- `text_emb/text_emb_0.npy`, …: the same for the captions;
+- `metadata/metadata_0.parquet`, …: columns `image_path`, `caption` and whatever came with the data (`key`, `url`, …).
+
+Numbers may be padded with zeros; metadata may be missing. Two aligned arrays are a folder with `images.npy` and
+`texts.npy`, and perhaps `metadata.parquet`, `pairs.parquet` or `captions.txt`; or both paths as one text,
+"images.npy,texts.npy".
+
+Either may lie in an object store, named by a URL: "s3://bucket/laion", "gs://bucket/images.npy,gs://bucket/texts.npy".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import numpy as np
+
+from truepair.data.collection import EmbeddingCollection, Problem
+from truepair.data.formats.embeddings.arrays import VectorFile
+from truepair.data.formats.embeddings.ids import RowNames, name_rows
+from truepair.data.formats.embeddings.metadata import RowGroups
+from truepair.data.formats.embeddings.shards import Shard, find_shards, open_aligned
+from truepair.data.pairs import Array, IntArray
+from truepair.data.pictures.picture_features import read_picture
+from truepair.data.storage.stored_path import FilePath, StoredPath, as_path, name_in
+from truepair.data.storage.urls import is_url
+from truepair.errors import InputError, TruepairError
+
+SIDES = ("images", "texts")
+_ALIGNED = ("images.npy", "texts.npy")
+_METADATA = ("metadata.parquet", "pairs.parquet", "captions.txt")
+_AT_ONCE, _AT_ONCE_ROWS = 16, 8192
+"""Scattered ranges that a store sends at a time, and rows in these together."""
+_T = TypeVar("_T")
+
+
+def is_embeddings(source: str | Path) -> bool:
+    """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`.
+
+    Raises:
+        InputError: the source is a URL that cannot be read here, or may not be looked into.
+        TruepairError: its store fails.
+    """
+    if _two_files(source) is not None:
+        return True
+    folder = as_path(source)
+    return _is_clip_retrieval(folder) or all((folder / name).is_file() for name in _ALIGNED)
+
+
+def open_embeddings(source: str | Path) -> EmbeddingFiles:
+    """The embeddings of a folder or of two files "images.npy,texts.npy"; no vector is read yet.
+
+    A shard that cannot be used (an array missing, damaged, cut short, of another length or width) is listed in
+    `problems`, and its rows are no part of the collection. Metadata that cannot be used leave captions empty.
+
+    Raises:
+        InputError: the source is none of these layouts, or no shard of it can be used.
+        TruepairError: the store in which they lie fails.
+    """
+    cache, two = RowGroups(), _two_files(source)
+    if two is not None:
+        root = two[0].parent
+        shards, problems = open_aligned(root, two[0], two[1], None, cache)
+        name = ",".join(path.name for path in two)
+    else:
+        root = as_path(source) if is_url(source) else Path(source).resolve()
+        name = root.name
+        if _is_clip_retrieval(root):
+            shards, problems = find_shards(root, cache)
+        elif all((root / file).is_file() for file in _ALIGNED):
+            metadata = next((root / file for file in _METADATA if (root / file).is_file()), None)
+            shards, problems = open_aligned(root, root / _ALIGNED[0], root / _ALIGNED[1], metadata, cache)
+        else:
+            raise InputError(
+                f"{source} holds no embeddings; expected img_emb/img_emb_0.npy and text_emb/text_emb_0.npy (clip-"
+                'retrieval), images.npy and texts.npy, or two files as "images.npy,texts.npy". Check the path'
+            )
+    if not shards:
+        first = f"{problems[0].file}: {problems[0].detail}" if problems else "there are no files of vectors"
+        more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+        raise InputError(f"{source}: no embeddings can be used. {first}{more}")
+    return EmbeddingFiles(root, name, shards, problems, name_rows(shards))
+
+
+class EmbeddingFiles(EmbeddingCollection):
+    """Embeddings in files, read by ranges.
+
+    The name of a pair is its `image_path`, `key` or id in the metadata where these are unique; else, with several
+    shards, "<shard>:<name>" or "<shard>:<row>"; with a single one the row.
+
+    Attributes:
+        root: the folder, or its place in a store; the files are named relative to.
+        shards: those that can be used, in the order of their rows.
+        starts: (shards + 1,) the first row of each shard, and the number of rows.
+        width: D.
+    """
+
+    def __init__(
+        self, root: FilePath, name: str, shards: list[Shard], problems: list[Problem], row_names: RowNames
+    ) -> None:
+        self.root, self.name, self.problems = root, name, problems
+        self.shards = tuple(shards)
+        self.starts: IntArray = np.cumsum([0, *(shard.rows for shard in shards)], dtype=np.int64)
+        self.width = shards[0].images.width
+        self.row_names = row_names
+        self._read_to = -1
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def read(self, start: int, stop: int) -> tuple[Array, Array]:
+        images, texts = self._read(start, stop, SIDES)
+        return images, texts
+
+    def read_side(self, side: int, start: int, stop: int) -> Array:
+        return self._read(start, stop, SIDES[side : side + 1])[0]
+
+    def _read(self, start: int, stop: int, sides: Sequence[str]) -> list[Array]:
+        self._expect(start, stop, sides)
+        if start == self._read_to:  # one range after the other: the next will be as long
+            self._expect(stop, 2 * stop - start, sides)
+        self._read_to = stop
+        spans = list(self._spans(start, stop))
+        if len(spans) == 1:
+            number, first, end = spans[0]
+            return [self._array(number, side).read(first, end) for side in sides]
+        rows = sum(end - first for _, first, end in spans)
+        found: list[Array] = [np.empty((rows, self.width), dtype=np.float32) for _ in sides]
+        place = 0
+        for number, first, end in spans:
+            here = slice(place, place + end - first)
+            for side, vectors in zip(sides, found, strict=True):
+                vectors[here] = self._array(number, side).read(first, end)
+            place = here.stop
+        return found
+
+    def _array(self, number: int, side: str) -> VectorFile:
+        return self.shards[number].images if side == "images" else self.shards[number].texts
+
+    def ids(self, start: int, stop: int) -> list[str]:
+        return [
+            name
+            for number, first, end in self._spans(start, stop)
+            for name in self.row_names.read(self.shards[number], number, first, end)
+        ]
+
+    def captions(self, start: int, stop: int) -> list[str]:
+        found: list[str] = []
+        for number, first, end in self._spans(start, stop):
+            metadata = self.shards[number].metadata
+            if metadata is None or metadata.caption is None:
+                found += [""] * (end - first)
+            else:
+                found += metadata.read(metadata.caption, first, end)
+        return found
+
+    def image_names(self, start: int, stop: int) -> list[str]:
+        found: list[str] = []
+        for number, first, end in self._spans(start, stop):
+            metadata = self.shards[number].metadata
+            if metadata is None or metadata.image is None:
+                found += self.row_names.read(self.shards[number], number, first, end)
+            else:
+                found += metadata.read(metadata.image, first, end)
+        return found
+
+    def picture(self, row: int) -> Array | None:
+        """The picture its metadata name, if that is a picture inside the folder; else None."""
+        (number, first, end), *_ = self._spans(row, row + 1)
+        metadata = self.shards[number].metadata
+        if metadata is None or metadata.image is None:
+            return None
+        try:
+            name = metadata.read(metadata.image, first, end)[0]
+            if isinstance(self.root, StoredPath):
+                return _stored_picture(self.root, name)
+            path = (self.root / name).resolve()
+            return read_picture(path) if path.is_relative_to(self.root) and path.is_file() else None
+        except (TruepairError, OSError, ValueError):  # a broken picture, or a name that no file can have
+            return None
+
+    def place(self, row: int) -> tuple[str, int]:
+        (number, first, _), *_ = self._spans(row, row + 1)
+        path = self.shards[number].images.path
+        return name_in(path, self.root) or path.name, first
+
+    def fingerprint(self) -> str:
+        digest = blake2b(digest_size=16)
+        for shard in self.shards:
+            paths = [shard.images.path, shard.texts.path]
+            for path in paths if shard.metadata is None else [*paths, shard.metadata.path]:
+                digest.update(f"{path.parent.name}/{path.name}\0{_version(path)}\n".encode())
+            digest.update(f"{shard.rows} {shard.images.width}\n".encode())
+        return digest.hexdigest()
+
+    def coming(self, ranges: Iterable[tuple[_T, int, int]]) -> Iterator[tuple[_T, int, int]]:
+        """The same (anything, start, stop), each to be read when it comes; a store sends the next ones meanwhile."""
+        ahead: deque[tuple[_T, int, int]] = deque()
+        rows = 0
+        for item in ranges:
+            start, stop = item[1:]
+            while ahead and (len(ahead) >= _AT_ONCE or rows + stop - start > _AT_ONCE_ROWS):
+                first = ahead.popleft()
+                rows -= first[2] - first[1]
+                yield first
+            self._expect(start, stop)
+            ahead.append(item)
+            rows += stop - start
+        yield from ahead
+
+    def _expect(self, start: int, stop: int, sides: Sequence[str] = SIDES) -> None:
+        for number, first, end in self._spans(start, stop):
+            for side in sides:
+                self._array(number, side).expect(first, end)
+
+    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """(shard, first row, end) within each shard that has some of the rows; a span is never empty."""
+        start, stop = max(0, start), min(stop, len(self))
+        while start < stop:
+            number = int(np.searchsorted(self.starts, start, side="right")) - 1
+            first, end = int(self.starts[number]), min(stop, int(self.starts[number + 1]))
+            yield number, start - first, end - first
+            start = end
+
+
+def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
+    parts = [part.strip() for part in str(source).split(",")]
+    if len(parts) != 2 or not all(part.endswith(".npy") for part in parts):
+        return None
+    return as_path(parts[0]), as_path(parts[1])
+
+
+def _is_clip_retrieval(folder: FilePath) -> bool:
+    return any((folder / part).is_dir() for part in ("img_emb", "text_emb"))
+
+
+def _version(path: FilePath) -> str:
+    if isinstance(path, StoredPath):
+        return path.version
+    status = path.stat()
+    return f"{status.st_size}\0{status.st_mtime_ns}"
+
+
+def _stored_picture(root: StoredPath, name: str) -> Array | None:
+    """The picture beside the vectors, if the name is one within the folder."""
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts or is_url(name) or not (root / name).is_file():
+        return None
+    with (root / name).open() as file:
+        return read_picture(file)

@@ -1,0 +1,106 @@
+"""A precomp folder in, a precomp folder out: the audited split holds the kept pairs, the other splits are as they were.
+
+The pairs are those that were audited: where noise was injected, the mismatched ones, not those of the files. An image
+is written once for every k captions, k being the largest number that divides the kept captions of every image: the
+layout knows one k for all. Five captions an image stay so if each image keeps all five, else an image is mostly written
+once for each kept caption.
+
+`{split}_ids.txt` has the images' names (or the captions', where the input has one line a caption), `{split}_meta.tsv`
+the rows of the kept captions, `weights.npy` float32 a weight for each caption. Captions are in the file type that was
+read. Large arrays of other splits are hard links where the disk allows it, everything else is copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from truepair.audit.export.selection import Selection
+from truepair.data.formats.embeddings.npy import taken, write_npy
+from truepair.data.formats.precomp.precomp_files import PrecompSplit, available_splits, read_split
+from truepair.data.pairs import IntArray, Pairs
+from truepair.errors import InputError
+
+WEIGHTS = "weights.npy"
+
+
+def is_precomp(source: str) -> bool:
+    """Whether the source is a folder with at least one split in this layout."""
+    return Path(source).is_dir() and bool(available_splits(source))
+
+
+def write_precomp(pairs: Pairs, selection: Selection, source: str, split: str, folder: Path) -> None:
+    """Writes into the folder; `truepair train` can use it in the place of `source`.
+
+    Raises:
+        InputError: the files of the split are not those that were audited.
+    """
+    contents = read_split(source, split)
+    if (contents.image_count, len(contents.captions)) != (len(pairs.images), len(pairs.texts)):
+        raise InputError(
+            f"{contents.folder}: the split {contents.name!r} has {contents.image_count} images and "
+            f"{len(contents.captions)} captions, {len(pairs.images)} and {len(pairs.texts)} were audited. Audit it anew"
+        )
+    rows = selection.kept_rows
+    image_of, text_of = pairs.image_index[rows], pairs.text_index[rows]
+    per_image = _captions_per_image(image_of)
+    images, features = image_of[::per_image], pairs.images.features
+    shape = (len(images), *features.shape[1:])
+    write_npy(folder / contents.features_file.name, shape, features.dtype, taken(features, images))
+    _write_lines(folder / contents.captions_file.name, _caption_lines(contents, pairs, text_of))
+    _write_lines(folder / contents.ids_file.name, _names(contents, pairs, images, text_of))
+    if contents.meta_lines:
+        per_caption = len(contents.meta_lines) - 1 == len(pairs.texts)
+        # The class of a pair goes with its caption, as when noise is injected: a row an image means the image it had.
+        source_rows = text_of if per_caption else text_of // (len(pairs.texts) // len(pairs.images))
+        lines = [contents.meta_lines[1 + row] for row in source_rows]
+        _write_lines(folder / contents.meta_file.name, [contents.meta_lines[0], *lines])
+    write_npy(folder / WEIGHTS, (len(rows),), np.float32, [selection.weights[rows]])
+    for path in sorted(contents.folder.iterdir()):
+        if path.is_file() and path.name != WEIGHTS and not _of_split(path.name, contents):
+            _copy(path, folder / path.name)
+
+
+def _captions_per_image(image_of: IntArray) -> int:
+    """The largest k so that the captions c with the same c // k have one image."""
+    starts = np.flatnonzero(np.diff(image_of, prepend=-1))
+    return int(np.gcd.reduce(np.diff(starts, append=len(image_of))))
+
+
+def _caption_lines(contents: PrecompSplit, pairs: Pairs, text_of: IntArray) -> list[str]:
+    if contents.captions_file.suffix == ".tsv":
+        return [f"{pairs.texts.ids[row]}\t{pairs.texts.captions[row]}" for row in text_of]
+    return [pairs.texts.captions[row] for row in text_of]
+
+
+def _names(contents: PrecompSplit, pairs: Pairs, images: IntArray, text_of: IntArray) -> list[str]:
+    lines = contents.id_lines or []
+    if len(lines) == len(pairs.texts) > len(pairs.images):
+        return [lines[row] for row in text_of]
+    return [pairs.images.ids[row] for row in images]
+
+
+def _of_split(name: str, contents: PrecompSplit) -> bool:
+    """Whether a file belongs to the audited split, one that nobody here knows included: its rows are others now."""
+    others = (split for split in available_splits(contents.folder, complete=False) if split != contents.name)
+    owned = name.startswith(f"{contents.name}_")
+    return owned and not any(name.startswith(f"{split}_") for split in others if split.startswith(contents.name))
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", errors="surrogateescape"))
+
+
+def _copy(path: Path, target: Path) -> None:
+    # Only arrays are linked: who edits a text of the export in place must not edit the input.
+    if path.suffix == ".npy":
+        try:
+            os.link(path.resolve(), target)
+        except OSError:
+            pass
+        else:
+            return
+    shutil.copyfile(path, target)

@@ -1,0 +1,201 @@
+"""Tar shards in the webdataset layout: a picture and a caption a sample.
+
+The caption is that of `.txt`, else of `.caption`, else the field "caption", "captions" or "text" of `.json`; a list
+there gives one pair an item. Shards are read where they lie: their pictures are found again by their offsets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truepair.data.collection import PairsCollection, Problem
+from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, Sample, read_samples
+from truepair.data.formats.tables.captions import printable, read_caption
+from truepair.data.formats.tables.drafts import Draft, Finished, finish, require_some
+from truepair.data.formats.tables.table_columns import FIRST
+from truepair.data.formats.tables.text_decoding import decode
+from truepair.data.pairs import Array, IntArray
+from truepair.data.pictures.descriptions import describe_all
+from truepair.data.pictures.pictures import Failure, Place, read_pixels
+
+CAPTION_FIELDS = ("caption", "captions", "text")
+"""Fields of `.json` that may hold the captions of a sample; the first that is there does."""
+
+
+@dataclass
+class _Entries:
+    """Samples that give pairs, in order: the images of the draft. `member` is the place of their first member."""
+
+    shards: tuple[Path, ...]
+    shard: array[int] = field(default_factory=lambda: array("q"))
+    member: array[int] = field(default_factory=lambda: array("q"))
+    offset: array[int] = field(default_factory=lambda: array("q"))
+    size: array[int] = field(default_factory=lambda: array("q"))
+    keys: list[str] = field(default_factory=list)
+
+    def append(self, sample: Sample, shard: int) -> None:
+        assert sample.picture is not None
+        self.shard.append(shard)
+        self.member.append(sample.member)
+        self.offset.append(sample.picture.offset)
+        self.size.append(sample.picture.size)
+        self.keys.append(sample.key)
+
+    def place(self, number: int) -> Place:
+        return Place(str(self.shards[self.shard[number]]), self.offset[number], self.size[number])
+
+    def origin(self, number: int) -> tuple[str, int]:
+        return self.shards[self.shard[number]].name, self.member[number]
+
+    def fingerprint(self) -> str:
+        """A hash of the shards' paths, sizes and times, and of which pictures in them are meant."""
+        digest = blake2b(digest_size=16)
+        for shard in self.shards:
+            if shard.is_file():
+                status = shard.stat()
+                digest.update(os.fsencode(f"\0{shard.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"))
+        for column in (self.shard, self.offset, self.size):
+            digest.update(column.tobytes())
+        return digest.hexdigest()
+
+
+class ShardCollection(PairsCollection):
+    """Pairs from tar shards. `source_rows` counts all samples of all shards, the unusable ones too.
+
+    Attributes:
+        shards: all of them, in order.
+        shard_of_pair: (N,) which one a pair stands in.
+        key_of_pair: the key of each pair's sample: the name of its members up to the first dot.
+        caption_of_pair: (N,) which caption of its sample a pair has, from 0.
+    """
+
+    def __init__(self, finished: Finished, problems: list[Problem], draft: Draft, entries: _Entries) -> None:
+        self.shards = entries.shards
+        self._entries, self._images = entries, finished.images
+        self._entry_of_pair: IntArray = np.array(draft.image, dtype=np.int64)[finished.kept]
+        self.shard_of_pair: IntArray = np.array(entries.shard, dtype=np.int64)[self._entry_of_pair]
+        self.key_of_pair: Sequence[str] = [entries.keys[entry] for entry in self._entry_of_pair]
+        self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
+        rows = np.array(draft.row, dtype=np.int64)[finished.kept]
+        super().__init__(finished.pairs, pair_ids=finished.ids, source_rows=rows, problems=problems)
+
+    def picture(self, row: int) -> Array | None:
+        pixels = read_pixels(self._entries.place(int(self._images[self.pairs.image_index[row]])))
+        return None if isinstance(pixels, Failure) else pixels
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The shard a pair stands in, and the place there of its sample's first member, from 0."""
+        return self._entries.origin(int(self._entry_of_pair[row]))
+
+
+def open_shards(
+    shards: Sequence[Path],
+    *,
+    name: str,
+    caption: str | None = None,
+    label: str | None = None,
+    cache: Path | None = None,
+    progress: bool | None = None,
+) -> ShardCollection:
+    """The usable pairs of some shards; bad samples, and shards that are missing or cut short, are problems.
+
+    Args:
+        caption: where captions stand instead: "txt", "caption" or a field of `.json`; `FIRST` for the first of a list.
+        label: a field of `.json` whose values become the pairs' labels; samples without one are of class `NO_LABEL`.
+
+    Raises:
+        InputError: nothing in them can be used.
+        TruepairError: the cache cannot be written.
+    """
+    entries, draft, problems = _Entries(tuple(shards)), Draft(), list[Problem]()
+    sample_number = 0
+    for number, shard in enumerate(shards):
+        for sample in read_samples(shard):
+            if isinstance(sample, Problem):
+                problems.append(sample)
+                continue
+            problems += _add(draft, entries, sample, number, sample_number, caption, label)
+            sample_number += 1
+    require_some(len(draft), name, problems)
+    described = describe_all(
+        entries.place, len(entries.keys), key=entries.fingerprint(), cache=cache, progress=progress
+    )
+    finished = finish(
+        draft, described, entries.keys, lambda pair: entries.origin(draft.image[pair]), name=name,
+        labelled=label is not None,
+    )  # fmt: skip
+    order = {shard.name: number for number, shard in enumerate(shards)}
+    problems = sorted(problems + finished.problems, key=lambda problem: (order[problem.file], problem.row))
+    require_some(len(finished.pairs), name, problems)
+    return ShardCollection(finished, problems, draft, entries)
+
+
+def _add(
+    draft: Draft, entries: _Entries, sample: Sample, shard: int, number: int, wanted: str | None, label: str | None
+) -> list[Problem]:
+    """Add the pairs of one sample to the draft; what keeps them out is returned."""
+    file, entry = entries.shards[shard].name, printable(sample.key)
+
+    def problem(reason: str, detail: str, *, used: bool = False) -> Problem:
+        return Problem(entry, file, sample.member, reason, f"{entry}: {detail}", used=used)
+
+    if sample.picture is None:
+        return [problem("no-picture", "the sample has no .jpg, .jpeg, .png or .webp; pack one, or remove the sample")]
+    fields = _object(sample)
+    captions = _captions(sample, fields, wanted)
+    if not captions and isinstance(fields, str):
+        return [problem("not-json", f"its .json cannot be read ({fields}); pack it again")]
+    if not captions:
+        return [problem("no-caption", "the sample has no .txt, .caption or caption in .json; pack one, or remove it")]
+    of_sample = fields.get(label) if isinstance(fields, dict) and label is not None else None
+    read = [(place, read_caption(value), encoding) for place, (value, encoding) in enumerate(captions)]
+    problems = [problem(caption.reason, caption.detail) for _, caption, _ in read if not caption.text]
+    if len(problems) < len(read):
+        entries.append(sample, shard)
+    for place, caption, encoding in read:
+        if not caption.text:
+            continue
+        if caption.reason:
+            draft.note(problem(caption.reason, caption.detail, used=True))
+        if encoding == "windows-1252":
+            detail = "the caption is not UTF-8 and was read as Windows-1252; look whether its accents are right"
+            draft.note(problem("encoding", detail, used=True))
+        draft.add(
+            image=len(entries.keys) - 1, caption=caption.text, name=f"{entry}#{place}" if len(read) > 1 else entry,
+            again=f"@{file}", row=number, number=place, label=of_sample,
+        )  # fmt: skip
+    return problems
+
+
+def _captions(sample: Sample, fields: dict[str, Any] | str | None, wanted: str | None) -> list[tuple[object, str]]:
+    """The captions of a sample, each with the encoding it was in."""
+    for extension in TEXTS if wanted in (None, FIRST) else (wanted,):
+        if extension in TEXTS and extension in sample.texts:
+            return [decode(sample.texts[extension])]
+    if not isinstance(fields, dict):
+        return []
+    for name in CAPTION_FIELDS if wanted in (None, FIRST) else (wanted,):
+        if name in fields:
+            values = fields[name] if isinstance(fields[name], list) else [fields[name]]
+            return [(value, "utf-8") for value in (values[:1] if wanted == FIRST else values)]
+    return []
+
+
+def _object(sample: Sample) -> dict[str, Any] | str | None:
+    """The fields of the sample's .json, why it cannot be read, or None without one."""
+    if OBJECT not in sample.texts:
+        return None
+    try:
+        fields = json.loads(decode(sample.texts[OBJECT])[0])
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return fields if isinstance(fields, dict) else f"{type(fields).__name__}, not an object"

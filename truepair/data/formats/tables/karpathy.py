@@ -1,0 +1,69 @@
+"""Karpathy's dataset_flickr30k.json and dataset_coco.json, the field's usual splits of these collections.
+
+{"images": [{"filename": …, "filepath": … (COCO's folder), "split": …, "sentences": [{"raw": …}, …]}, …]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from truepair.data.collection import Problem
+from truepair.data.formats.tables.table_columns import TableRow
+from truepair.data.formats.tables.text_decoding import decode
+from truepair.errors import InputError
+
+IMAGE_COLUMN, CAPTION_COLUMN = "filename", "sentences"
+
+
+class KarpathyTable:
+    """Karpathy's JSON. Rows are the entries of "images", numbered from 0; captions are the "raw" of the sentences.
+
+    The columns are those of the entries, with two differences: `filename` holds the folder too (`filepath`), and
+    `sentences` a list of texts.
+    """
+
+    format = "karpathy"
+    encoding = "utf-8"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            content = json.loads(decode(path.read_bytes())[0])
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path} cannot be read as JSON ({error}); expected Karpathy's layout. Copy or download it again"
+            ) from error
+        images = content.get("images") if isinstance(content, dict) else None
+        if not isinstance(images, list):
+            found = f"an object with {', '.join(list(content)[:8])}" if isinstance(content, dict) else "something else"
+            raise InputError(
+                f"{path} holds {found}; expected Karpathy's layout, an object with a list of images, each with "
+                "filename and sentences. Write other tables as .jsonl, one object a line"
+            )
+        self._images: list[Any] = images
+
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(name for image in self._images[:1000] if isinstance(image, dict) for name in image))
+
+    def rows(self, columns: Sequence[str]) -> Iterator[TableRow | Problem]:
+        for row, image in enumerate(self._images):
+            if isinstance(image, dict):
+                yield TableRow(row, {**image, IMAGE_COLUMN: _path(image), CAPTION_COLUMN: _captions(image)})
+            else:
+                detail = f"entry {row} of images is {type(image).__name__}, not an object; correct or remove it"
+                yield Problem(f"row {row}", self.path.name, row, "not-an-object", detail)
+
+
+def _path(image: dict[str, Any]) -> object:
+    folder, name = image.get("filepath"), image.get(IMAGE_COLUMN)
+    return f"{folder}/{name}" if isinstance(folder, str) and folder and isinstance(name, str) else name
+
+
+def _captions(image: dict[str, Any]) -> object:
+    sentences = image.get(CAPTION_COLUMN)
+    if not isinstance(sentences, list):
+        return sentences
+    return [sentence.get("raw") if isinstance(sentence, dict) else sentence for sentence in sentences]

@@ -1,0 +1,78 @@
+"""The pictures that a table names: found inside one folder, and each counted once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from truepair.data.pictures.pictures import Failure, Place
+
+_BESIDE = "images"
+
+
+class PictureFolder:
+    """Pictures by the paths that a table gives, numbered in the order they were first found.
+
+    Attributes:
+        folder: paths are relative to it, or else to `images/` in it.
+        names: the paths as the table has them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names: list[str] = []
+        self._number: dict[str, int | Failure] = {}
+        self._bases = (os.fspath(folder), os.fspath(folder / _BESIDE))
+        self._base = array("b")
+        self._digest = blake2b(os.fsencode(folder), digest_size=16)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, name: str) -> int | Failure:
+        """The number of the picture, or why there is none."""
+        if name not in self._number:
+            self._number[name] = self._find(name)
+        return self._number[name]
+
+    def place(self, number: int) -> Place:
+        return Place(f"{self._bases[self._base[number]]}{os.sep}{self.names[number]}")
+
+    def fingerprint(self) -> str:
+        """A hash of the names, sizes and times of the pictures found."""
+        return self._digest.hexdigest()
+
+    def _find(self, name: str) -> int | Failure:
+        if "://" in name:
+            return Failure("missing-picture", "this is a web address; download the pictures and name their files")
+        if not _inside(name):
+            return Failure(
+                "outside-folder",
+                "the path leads outside the folder of the table; name pictures by paths relative to it, without '..'",
+            )
+        for number, base in enumerate(self._bases):
+            try:
+                status = Path(base, name).stat()
+            except (OSError, ValueError):  # ValueError: a path with a zero byte
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                return Failure("not-a-picture", "this is no file but a folder or device; name a picture")
+            self._base.append(number)
+            self.names.append(name)
+            self._digest.update(os.fsencode(f"\0{name}\0{number}\0{status.st_size}\0{status.st_mtime_ns}"))
+            return len(self.names) - 1
+        return Failure(
+            "missing-picture",
+            f"there is no such file in {self.folder.name}/ or {self.folder.name}/{_BESIDE}/; copy it there, or correct "
+            "the path",
+        )
+
+
+def _inside(name: str) -> bool:
+    """Whether the path stays inside by its words; Windows' way of writing paths counts too."""
+    posix, windows = PurePosixPath(name), PureWindowsPath(name)
+    absolute = posix.is_absolute() or windows.is_absolute() or bool(windows.drive or windows.root)
+    return not absolute and ".." not in posix.parts and ".." not in windows.parts

@@ -1,0 +1,143 @@
+"""What every table has in common: rows of named values, of which some are the image, its captions and its split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from truepair.data.collection import Problem
+from truepair.errors import InputError
+
+IMAGE_COLUMNS = (
+    "image", "image_path", "image_name", "img", "img_path", "picture", "file_name", "filename", "filepath", "file",
+    "path",
+)  # fmt: skip
+CAPTION_FAMILIES = ("captions", "caption", "texts", "text", "titles", "title", "sentences", "sentence", "description")
+FIRST = "first"
+"""In place of the name of a caption column: only the first caption of each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row as read. `row` counts from 0: records after the header of CSV, lines of JSON Lines, entries, rows."""
+
+    row: int
+    fields: Mapping[str, Any]
+
+
+class TableReader(Protocol):
+    """One format. Rows that cannot be read come as problems in their place.
+
+    Attributes:
+        path: of the table.
+        format: "csv", "tsv", "jsonl", "karpathy" or "parquet".
+    """
+
+    path: Path
+    format: str
+
+    def columns(self) -> list[str]:
+        """The names of the columns, those of the first 1,000 rows where each row has its own."""
+        ...
+
+    def rows(self, columns: Sequence[str]) -> Iterator[TableRow | Problem]:
+        """All rows, streamed, with at least these columns; problems of the whole file last."""
+        ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold what.
+
+    Attributes:
+        captions: one column or several; see `caption_places`.
+        first_only: whether only the first caption of a row is a pair.
+        split, label: None where there is none, or none is wanted.
+    """
+
+    image: str
+    captions: tuple[str, ...]
+    first_only: bool = False
+    split: str | None = None
+    label: str | None = None
+
+    def needed(self) -> list[str]:
+        names = (self.image, *self.captions, self.split, self.label)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def choose_columns(
+    reader: TableReader, *, image: str | None = None, caption: str | None = None, label: str | None = None
+) -> Columns:
+    """Which columns hold the image, the captions and the split.
+
+    By default the first of `IMAGE_COLUMNS` that there is, and all columns of the first of `CAPTION_FAMILIES` that
+    there is: `caption` alone, or `caption_1`, `caption_2`, … Capitals do not matter. `caption` may name several
+    columns, with commas between them, or be `FIRST`.
+
+    Raises:
+        InputError: a column that is named, or one of the two that are needed, does not exist; names those that do.
+    """
+    found = reader.columns()
+    named = _named(reader, found, "image", image)
+    images = named or [name for wanted in IMAGE_COLUMNS for name in found if _plain(name) == wanted]
+    first_only = caption == FIRST and FIRST not in found
+    captions = _named(reader, found, "caption", None if first_only else caption) or _first_family(found)
+    missing = [what for what, names in (("image paths", images), ("captions", captions)) if not names]
+    if missing:
+        raise InputError(
+            f"{reader.path} has no column of {' and of '.join(missing)} that is known by its name; its columns are "
+            f"{_list(found)}. Name them: image column and caption column"
+        )
+    labels = _named(reader, found, "label", label)
+    splits = [name for name in found if _plain(name) == "split"]
+    return Columns(images[0], tuple(captions), first_only, splits[0] if splits else None, labels[0] if labels else None)
+
+
+def caption_places(fields: Mapping[str, Any], captions: Sequence[str]) -> list[tuple[str, int | None, Any]]:
+    """The captions of a row, in order: (column, place within its list or None, value).
+
+    A column with a list gives its items, any other column one caption, be it empty. Caption k of a row, in ids and in
+    `caption_of_pair`, is item k of this list.
+    """
+    places: list[tuple[str, int | None, Any]] = []
+    for column in captions:
+        value = fields.get(column)
+        if isinstance(value, list | tuple):
+            places += [(column, place, item) for place, item in enumerate(value)]
+        else:
+            places.append((column, None, value))
+    return places
+
+
+def _named(reader: TableReader, found: list[str], what: str, name: str | None) -> list[str]:
+    if name is None:
+        return []
+    names = [name] if name in found else [part.strip() for part in name.split(",")]
+    for part in names:
+        if part not in found:
+            raise InputError(
+                f"{reader.path} has no column {part!r} for the {what}; its columns are {_list(found)}. Name one of them"
+            )
+    if what != "caption" and len(names) > 1:
+        raise InputError(f"{reader.path}: {name!r} names {len(names)} columns for the {what}; name one")
+    return names
+
+
+def _first_family(found: list[str]) -> list[str]:
+    for family in CAPTION_FAMILIES:
+        members = [(match, name) for name in found if (match := re.fullmatch(rf"{family}[ _-]?(\d*)", _plain(name)))]
+        if members:
+            return [name for _, name in sorted(members, key=lambda member: int(member[0][1] or -1))]
+    return []
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower()
+
+
+def _list(found: list[str]) -> str:
+    return ", ".join(found[:30]) + (", …" if len(found) > 30 else "") if found else "none"

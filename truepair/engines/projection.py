@@ -1,0 +1,63 @@
+"""unit(W |difference|² + b) of many differences at a time, in place, and its gradient.
+
+A difference has D numbers and its projection S, four times fewer: nothing D wide is kept for the backward pass.
+
+Shape letters: k rows, D width, S similarity width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from truepair.engines.unit import SMALL, inverse_norm
+
+
+def project_in_place(difference: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """W |d|² + b (k, S), not yet normalised, and its norm (k, 1); `difference` (k, D) holds |d|² afterwards."""
+    projected = torch.addmm(bias, difference.mul_(difference), weight.T)
+    return projected, torch.linalg.vector_norm(projected, dim=1, keepdim=True)
+
+
+class ProjectionGradient:
+    """Sums the gradients of weight and bias over calls; each call turns the gradient of units into that of differences.
+
+    Args:
+        weight: (S, D).
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight = torch.zeros_like(weight)
+        self.bias = weight.new_zeros(weight.shape[0])
+        self.twice = 2 * weight
+
+    def __call__(self, gradient: Tensor, units: Tensor, norm: Tensor, difference: Tensor, out: Tensor) -> Tensor:
+        """The gradient (k, D) of `difference` (k, D), written to `out`.
+
+        Args:
+            gradient: of the units (k, S).
+            units: (k, S); `norm` (k, 1) is that of the projection before it became a unit vector.
+        """
+        projected = unit_gradient(gradient, units, norm)
+        torch.mul(difference, difference, out=out)
+        self.weight.addmm_(projected.T, out)
+        self.bias.add_(projected.sum(dim=0))
+        return torch.mm(projected, self.twice, out=out).mul_(difference)
+
+
+def unit_gradient(gradient: Tensor, units: Tensor, norm: Tensor) -> Tensor:
+    """The gradient of x from that of u = x / (‖x‖ + 1e-8): g / (‖x‖ + 1e-8) − u (u · g) / ‖x‖; zero for short x."""
+    along = (units * gradient).sum(dim=-1, keepdim=True)
+    along.mul_(inverse(norm)).neg_()
+    return torch.addcmul(gradient * inverse_norm(norm), units, along)
+
+
+def inverse(norm: Tensor) -> Tensor:
+    """1 / norm, zero where a vector is so short that it counts as zero."""
+    return torch.where(norm > SMALL, 1 / norm, 0.0)
+
+
+def blocks(count: int, row_bytes: int, budget: int) -> list[slice]:
+    """Slices of a range, each of so many rows as fit the budget, at least one."""
+    size = max(1, budget // max(1, row_bytes))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -1,0 +1,142 @@
+"""`SimilarityEngine`: features → similarity; what every engine offers, and how a large matrix is computed in pieces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from truepair.data.batch import ImageBatch, TextBatch
+from truepair.engines.features import Features
+
+Encoded = TypeVar("Encoded")
+
+
+class SimilarityEngine(nn.Module, ABC, Generic[Encoded]):
+    """Encodes each side once, then compares any image with any text.
+
+    A global engine encodes to one vector an item, a local one to padded vectors and lengths; `Encoded` is whatever the
+    engine's own `similarity` takes.
+    """
+
+    @abstractmethod
+    def encode_images(self, images: ImageBatch) -> Encoded:
+        """Encodings of B images."""
+
+    @abstractmethod
+    def encode_texts(self, texts: TextBatch) -> Encoded:
+        """Encodings of B texts."""
+
+    @abstractmethod
+    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        """Similarity of every image to every text, (n, m), in the range the engine documents: what retrieval uses."""
+
+    @abstractmethod
+    def concatenate(self, parts: list[Encoded]) -> Encoded:
+        """Encodings of several batches as one."""
+
+    @abstractmethod
+    def select(self, encoded: Encoded, rows: slice | Tensor) -> Encoded:
+        """The encodings of some items: a slice, or their indices (int64, on the CPU)."""
+
+    @abstractmethod
+    def cell_bytes(self, images: Encoded, texts: Encoded) -> int:
+        """Peak bytes that one image row of the similarity matrix costs while it is computed."""
+
+    @abstractmethod
+    def networks(self) -> list[ScoringEngine[Any]]:
+        """The networks inside that share no parameter; one for all but ensembles."""
+
+
+class ScoringEngine(SimilarityEngine[Encoded]):
+    """One network. It gives raw scores r, from which losses and retrieval take the form they need.
+
+    A score is a cosine (global engines) or a free logit (SGR, SAF).
+    """
+
+    costly: bool = False  # a cell costs far more time than the memory it takes
+
+    @abstractmethod
+    def scores(self, images: Encoded, texts: Encoded) -> Tensor:
+        """r of every image (row) and every text (column), (n, m) float32."""
+
+    @abstractmethod
+    def image_scores(self, images: Encoded) -> Tensor:
+        """r of every image and every image, (n, n) float32 (GSC's ⟨I_i, I_j⟩ before σ)."""
+
+    @abstractmethod
+    def text_scores(self, texts: Encoded) -> Tensor:
+        """r of every text and every text, (n, n) float32 (GSC's ⟨T_i, T_j⟩ before σ)."""
+
+    def view_scores(self, images: Encoded, texts: Encoded) -> list[Tensor]:
+        """r of every view of the images, each (n, m); one view but for `MultiViewEngine`."""
+        return [self.scores(images, texts)]
+
+    def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
+        return self.as_similarity(self.scores(images, texts))
+
+    def as_similarity(self, scores: Tensor) -> Tensor:
+        """What retrieval and contrastive losses see: the cosine itself; σ(r) of a logit."""
+        return scores
+
+    def as_ranking(self, scores: Tensor) -> Tensor:
+        """What the ranking losses of DECL and UGNCL see, in [−1, 1]: the cosine itself; tanh(r) of a logit."""
+        return scores
+
+    def networks(self) -> list[ScoringEngine[Any]]:
+        return [self]
+
+
+class SingleViewEngine(ScoringEngine[Encoded]):
+    """A network with one region encoder, of which `MultiViewEngine` can make several views of the images."""
+
+    regions: nn.Module
+
+    @abstractmethod
+    def new_region_encoder(self) -> nn.Module:
+        """Another region encoder like `regions`, newly initialised."""
+
+    @abstractmethod
+    def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
+        """What B images are encoded from, through the given region encoder or its own."""
+
+    @abstractmethod
+    def text_features(self, texts: TextBatch) -> Features:
+        """What B texts are encoded from."""
+
+    @abstractmethod
+    def represent_images(self, features: Features) -> Encoded:
+        """Encodings of the images with these features."""
+
+    @abstractmethod
+    def represent_texts(self, features: Features) -> Encoded:
+        """Encodings of the texts with these features."""
+
+    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Encoded:
+        """Encodings of B images through the given region encoder."""
+        return self.represent_images(self.image_features(images, regions))
+
+    def encode_images(self, images: ImageBatch) -> Encoded:
+        return self.represent_images(self.image_features(images))
+
+    def encode_texts(self, texts: TextBatch) -> Encoded:
+        return self.represent_texts(self.text_features(texts))
+
+
+@torch.inference_mode()
+def similarity_blocks(
+    engine: SimilarityEngine[Encoded], images: Encoded, count: int, texts: Encoded, *, memory_bytes: int = 256 << 20
+) -> Iterator[Tensor]:
+    """The (count, texts) similarity matrix in blocks of whole rows, one after the other.
+
+    Args:
+        engine: in evaluation mode.
+        images, texts: encodings; `count` is the number of images.
+        memory_bytes: budget of one block, working memory included; at least one row is computed at a time.
+    """
+    rows = max(1, memory_bytes // max(1, engine.cell_bytes(images, texts)))
+    for start in range(0, count, rows):
+        yield engine.similarity(engine.select(images, slice(start, min(start + rows, count))), texts)

@@ -1,0 +1,135 @@
+"""The pairs of the page as people can judge them: picture, caption, probability, reason, and what would fit better."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from dataclasses import dataclass
+
+from truepair.audit.result import AuditResult
+from truepair.audit.scoring.row_ranges import whole
+from truepair.audit.tables.summary import plain
+from truepair.data.pairs import Array
+from truepair.errors import TruepairError
+
+SIDE = 112  # pixels of the longer side of a picture
+BUDGET = 4_500_000  # bytes that all pictures of a page may take together
+LETTERS = 200
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An image and a caption as given. `source` is None where there is no picture, or no room for more of them."""
+
+    pair_id: str
+    image: str
+    caption: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A pair to take the caption or the image from, and how well that fits, in [0, 1]."""
+
+    pair: Shown
+    fit: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """A scored pair; `mismatched` is None where the truth is unknown."""
+
+    rank: int
+    pair: Shown
+    p_match: float
+    similarity: float
+    flagged: bool
+    reason: str
+    indicators: list[tuple[str, float | None]]
+    mismatched: bool | None
+    caption: Proposal | None
+    image: Proposal | None
+
+
+class Album:
+    """Pairs by their position among the scored ones.
+
+    Attributes:
+        cramped: whether a picture was left out for want of room.
+    """
+
+    def __init__(self, result: AuditResult) -> None:
+        self.result = result
+        self.room = BUDGET
+        self.cramped = False
+        self.sources: dict[int, str | None] = {}
+        self.seats = {int(position): seat for seat, position in enumerate(result.rematch.rows)}
+
+    def shown(self, position: int) -> Shown:
+        row, collection = int(self.result.rows[position]), self.result.collection
+        name, caption, image = (
+            whole(read(row, row + 1)[0]) for read in (collection.ids, collection.captions, collection.image_names)
+        )
+        source = self.source(row)
+        if source is not None and len(source) > self.room:
+            source, self.cramped = None, True
+        self.room -= len(source or "")
+        return Shown(clipped(name, 60), clipped(image, 80), clipped(caption, LETTERS), source)
+
+    def source(self, row: int) -> str | None:
+        if row not in self.sources:
+            try:
+                picture = self.result.collection.picture(row)
+                self.sources[row] = None if picture is None else thumbnail(picture)
+            except (TruepairError, OSError):  # a file that vanished since; its name is shown instead
+                self.sources[row] = None
+        return self.sources[row]
+
+    def card(self, rank: int, position: int, *, proposals: bool = True) -> Card:
+        result = self.result
+        return Card(
+            rank=rank,
+            pair=self.shown(position),
+            p_match=float(result.verdict.p_match[position]),
+            similarity=float(result.similarity[position]),
+            flagged=bool(result.verdict.flagged[position]),
+            reason=result.reasons[position],
+            indicators=[(name, plain(float(values[position]))) for name, values in result.indicators.items()],
+            mismatched=None if result.mismatched is None else bool(result.mismatched[position]),
+            caption=self.proposal(position, "caption") if proposals else None,
+            image=self.proposal(position, "image") if proposals else None,
+        )
+
+    def proposal(self, position: int, side: str) -> Proposal | None:
+        seat, found = self.seats.get(position), self.result.rematch
+        if seat is None:
+            return None
+        source, fit = (
+            (found.caption_from, found.caption_fit) if side == "caption" else (found.image_from, found.image_fit)
+        )
+        return (
+            None
+            if source[seat] < 0 or source[seat] == position
+            else Proposal(self.shown(int(source[seat])), float(fit[seat]))
+        )
+
+
+def clipped(text: str, letters: int) -> str:
+    """The text in one line of at most so many letters, without control signs and without those that turn direction."""
+    flat = " ".join(_STEERING.sub(" ", whole(text[: 4 * letters])).split())
+    return flat if len(flat) <= letters else flat[: letters - 1] + "…"
+
+
+def thumbnail(picture: Array) -> str:
+    """A picture, (H, W, 3) uint8, as the small `src` of an `<img>`: as JPEG or PNG, whichever takes less."""
+    from PIL import Image
+
+    image = Image.fromarray(picture)
+    image.thumbnail((SIDE, SIDE))
+    files = {"jpeg": io.BytesIO(), "png": io.BytesIO()}
+    image.save(files["jpeg"], "JPEG", quality=82)
+    image.save(files["png"], "PNG")
+    kind = min(files, key=lambda name: files[name].tell())
+    return f"data:image/{kind};base64," + base64.b64encode(files[kind].getvalue()).decode("ascii")

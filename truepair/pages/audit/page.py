@@ -1,0 +1,170 @@
+"""From an audit to one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from truepair import __version__
+from truepair.audit.result import AuditResult
+from truepair.audit.tables.pair_table import described_columns
+from truepair.audit.tables.summary import (
+    WAYS,
+    duplicates_of,
+    problems_of,
+    statement,
+    swaps_of,
+    trial_of,
+    worst_of,
+)
+from truepair.audit.tables.text import duration
+from truepair.audit.warnings import warnings_of
+from truepair.data.collection import Problem
+from truepair.data.pairs import IntArray
+from truepair.pages.audit import charts
+from truepair.pages.audit.cards import Album, Shown, clipped
+from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
+from truepair.pages.audit.phrases import percent, percent_span
+
+SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
+OPTION = re.compile(r"(truepair train )?--[a-z][a-z-]*( [0-9.]*[0-9]| [a-z]+-[a-z]+)?")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some members of a group of duplicates, and how many it has."""
+
+    members: list[Shown]
+    size: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Duplicates of one kind: the largest groups."""
+
+    name: str
+    meaning: str
+    groups: int
+    pairs: int
+    capped: bool
+    shown: list[Group]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Problems of one kind, with some examples."""
+
+    name: str
+    entries: int
+    used: int
+    examples: list[Problem]
+
+
+def render_page(result: AuditResult, *, worst: int, borderline: int) -> str:
+    """The page of an audit, light or dark as the reader's system is."""
+    environment = Environment(
+        loader=PackageLoader("truepair.pages.audit", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    verdict, size = result.verdict, len(result)
+    album = Album(result)
+    lowest = worst_of(result, worst)
+    truth = None if result.mismatched is None or not size else float(result.mismatched.mean())
+    bins = [entry for entry in (result.scores or {}).get("reliability", []) if entry["pairs"]]
+    environment.filters |= {"percent": lambda share: tight(percent(share)), "prose": prose, "clipped": clipped}
+    return environment.get_template("page.html").render(
+        version=__version__,
+        name=clipped(result.collection.name, 120),
+        way=WAYS.get(result.way, result.way),
+        size=size,
+        verdict=verdict,
+        flagged=int(verdict.flagged.sum()),
+        statement=tight(statement(result)),
+        warnings=warnings_of(result),
+        trial=trial_of(result),
+        span=tight(percent_span(verdict.noise_rate_low, verdict.noise_rate_high)),
+        truth=truth,
+        scores=scores_of(result),
+        histogram=charts.histogram(verdict),
+        estimate=charts.estimate(verdict, truth),
+        reliability=charts.reliability(bins) if bins else None,
+        bins=bins,
+        worst=[album.card(rank, int(position)) for rank, position in enumerate(lowest, start=1)],
+        borderline=[
+            album.card(rank, position, proposals=False)
+            for rank, position in enumerate(borderline_of(result, lowest, borderline), start=1)
+        ],
+        swaps=[[album.shown(int(position)) for position in both] for both in swaps_of(result)[:SWAPS]],
+        swap_count=len(swaps_of(result)),
+        proposals=len(result.rematch.rows),
+        duplicates=kinds_of(result, album),
+        problems=reasons_of(result),
+        problem_count=len(result.problems),
+        meanings=meanings(result),
+        columns=described_columns(result),
+        time=duration(sum(result.seconds.values())) if result.seconds else None,
+        cramped=album.cramped,
+    )
+
+
+def tight(text: str) -> str:
+    """The text with its numbers kept on the line of their %."""
+    return text.replace(" %", "\u00a0%")
+
+
+def prose(text: str) -> Markup:
+    """Sentences with the options of the command in them as code."""
+    return Markup(OPTION.sub(r"<code>\g<0></code>", str(escape(tight(text)))))
+
+
+def scores_of(result: AuditResult) -> dict[str, float]:
+    scores = result.scores or {}
+    return {title: float(scores[name]) for name, title in SCORES.items() if scores.get(name) is not None}
+
+
+def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]:
+    """Positions of the pairs whose probability is closest to ½, beside those taken; ties by place."""
+    distance = np.abs(result.verdict.p_match.astype(np.float64) - 0.5)
+    distance[taken] = np.inf
+    order = np.argsort(distance, kind="stable")[:count]
+    return [int(position) for position in order if distance[position] < 0.4]
+
+
+def kinds_of(result: AuditResult, album: Album) -> list[Kind]:
+    found = []
+    for kind, counts in duplicates_of(result).items():
+        largest = [group for group in result.duplicates if group.kind == kind][:GROUPS]
+        shown = [
+            Group([album.shown(int(position)) for position in group.rows[:MEMBERS]], len(group.rows))
+            for group in largest
+        ]
+        found.append(
+            Kind(
+                kind,
+                DUPLICATES_EXPLAINED.get(kind, kind),
+                counts["groups"],
+                counts["pairs"],
+                bool(counts["capped"]),
+                shown,
+            )
+        )
+    return found
+
+
+def reasons_of(result: AuditResult) -> list[Reason]:
+    examples: dict[str, list[Problem]] = {}
+    for problem in result.problems:
+        here = examples.setdefault(problem.reason, [])
+        if len(here) < EXAMPLES:
+            here.append(problem)
+    return [
+        Reason(reason, counts["entries"], counts["used"], examples[reason])
+        for reason, counts in problems_of(result).items()
+    ]

@@ -1,0 +1,210 @@
+"""From a finished demo to one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pyarrow import parquet
+
+from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
+from truepair.engines.retrieval_model import RetrievalModel
+from truepair.pages.demo.figures import Curve, belief_histogram, learning_curves, png_source
+from truepair.seeding import generator
+from truepair.training.fit import Run
+
+SUSPICIOUS, MISTAKES, QUERIES, HITS = 12, 6, 4, 5
+RUNS = {"clean": "Clean pairs, plain InfoNCE", "plain": "Noisy pairs, plain InfoNCE", "robust": "Noisy pairs, CRCL"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as people can tell it: its pixels where the source has them, else its name and a caption of its own."""
+
+    id: str
+    source: str | None
+    caption: str
+
+
+@dataclass(frozen=True)
+class JudgedPair:
+    """A training pair, what the robust run believes of it, and the truth. `picture.caption` really belongs to it."""
+
+    picture: Picture
+    caption: str
+    belief: float
+    mismatched: bool
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A picture or a caption, and whether it belongs to what it was given to or found for."""
+
+    item: Picture | str
+    right: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one model finds for a query, best first, and the place of the (first) right item among all, from 1."""
+
+    hits: list[Hit]
+    place: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """A query from the test split, and what each model finds for it."""
+
+    query: Picture | str
+    found: dict[str, Found]
+
+
+def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, test: Pairs) -> str:
+    """The page of a demo.
+
+    Args:
+        demo: the facts that demo.json keeps.
+        runs: the finished runs `clean`, `plain` and `robust`.
+        noisy: the pairs that `plain` and `robust` were trained on, with their truth.
+        test: the pairs to search in.
+    """
+    belief, mismatched = read_beliefs(runs["robust"])
+    order = np.argsort(belief, kind="stable")
+    accused, trusted = order[~mismatched[order]], order[mismatched[order]][::-1]
+    options = runs["robust"].folder.read_config()["method"]["options"]
+    album = Album(noisy)
+    environment = Environment(
+        loader=PackageLoader("truepair.pages.demo", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        demo=demo,
+        names=RUNS,
+        test={name: run.result["test"] for name, run in runs.items()},
+        auroc={name: (run.result["detection"] or {}).get("auroc") for name, run in runs.items()},
+        wrong=int(mismatched.sum()),
+        example=album.example(),
+        pieces=options["pieces"],
+        curves=curves_of(runs),
+        histogram=histogram_of(belief, mismatched, options["threshold"]),
+        threshold=options["threshold"],
+        set_aside={
+            "matched": percentage(belief[~mismatched] < options["threshold"]),
+            "mismatched": percentage(belief[mismatched] < options["threshold"]),
+        },
+        suspicious=[album.judged(pair, belief[pair]) for pair in order[:SUSPICIOUS]],
+        accused=[album.judged(pair, belief[pair]) for pair in accused[:MISTAKES]],
+        trusted=[album.judged(pair, belief[pair]) for pair in trusted[:MISTAKES]],
+        searches=searches({name: runs[name].model for name in ("plain", "robust")}, test, demo["seed"]),
+    )
+
+
+def read_beliefs(run: Run) -> tuple[Array, BoolArray]:
+    """What a run believes of each pair, (N,) in [0, 1], and which are mismatched in truth, (N,)."""
+    columns = parquet.read_table(run.folder.pairs, columns=["belief", "mismatched"])
+    return columns["belief"].to_numpy(), columns["mismatched"].to_numpy()
+
+
+def curves_of(runs: Mapping[str, Run]) -> Markup:
+    curves = [Curve(name, run.metrics, run.result["best_epoch"]) for name, run in runs.items()]
+    reached = ", ".join(f"{RUNS[name]} {run.result['dev']['rsum']:.0f}" for name, run in runs.items())
+    return learning_curves(curves, f"Line chart of rSum on the dev split by epoch. At the best epochs: {reached}.")
+
+
+def histogram_of(belief: Array, mismatched: BoolArray, threshold: float) -> Markup:
+    means = [
+        f"the {name} pairs have {values.mean():.2f} on average"
+        for name, values in (("matched", belief[~mismatched]), ("mismatched", belief[mismatched]))
+        if len(values)
+    ]
+    return belief_histogram(belief, mismatched, threshold, f"Histogram of believed labels: {', '.join(means)}.")
+
+
+def percentage(mask: BoolArray) -> float | None:
+    """Per cent of True; None of nothing."""
+    return 100 * float(mask.mean()) if len(mask) else None
+
+
+class Album:
+    """The images of some pairs, ready to be shown, each with a caption that is truly its own."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        self.true_image = pairs.image_index if pairs.true_image is None else pairs.true_image
+        owners, first = np.unique(self.true_image, return_index=True)
+        self._first_own = dict(zip(owners.tolist(), pairs.text_index[first].tolist(), strict=True))
+
+    def picture(self, image: int) -> Picture:
+        images, own = self.pairs.images, self._first_own.get(image)
+        return Picture(
+            id=images.ids[image],
+            source=None if images.pictures is None else png_source(images.pictures[image]),
+            caption="(no caption)" if own is None else self.pairs.texts.captions[own],
+        )
+
+    def judged(self, pair: int, belief: float) -> JudgedPair:
+        image = int(self.pairs.image_index[pair])
+        caption = self.pairs.texts.captions[self.pairs.text_index[pair]]
+        return JudgedPair(self.picture(image), caption, float(belief), image != self.true_image[pair])
+
+    def example(self) -> tuple[Picture, list[Hit]]:
+        """A picture with all captions it is given; one that has right and wrong ones, if possible."""
+        count = len(self.pairs.images)
+        right = np.bincount(self.pairs.image_index[self.pairs.image_index == self.true_image], minlength=count)
+        wrong = np.bincount(self.pairs.image_index, minlength=count) - right
+        image = int(np.lexsort((-wrong, -np.minimum(right, wrong)))[0])
+        pairs = np.flatnonzero(self.pairs.image_index == image)
+        captions = [self.pairs.texts.captions[text] for text in self.pairs.text_index[pairs]]
+        given = zip(captions, (self.true_image[pairs] == image).tolist(), strict=True)
+        return self.picture(image), [Hit(caption, own) for caption, own in given]
+
+
+def searches(models: Mapping[str, RetrievalModel], test: Pairs, seed: int) -> dict[str, list[Search]]:
+    """Some queries each way, drawn by chance, with what each model finds for them."""
+    album, owner = Album(test), test.image_of_text
+    rng = generator(seed, "demo queries")
+    every_image, every_text = np.arange(len(test.images)), np.arange(len(test.texts))
+    texts = rng.permutation(every_text)[:QUERIES]
+    images = rng.permutation(np.unique(owner))[:QUERIES]
+    of_texts = {name: scores(model, test, every_image, texts).T for name, model in models.items()}
+    of_images = {name: scores(model, test, images, every_text) for name, model in models.items()}
+    return {
+        "pictures": [
+            Search(
+                test.texts.captions[text],
+                {name: found(rows[row], every_image == owner[text], album.picture) for name, rows in of_texts.items()},
+            )
+            for row, text in enumerate(texts)
+        ],
+        "captions": [
+            Search(
+                album.picture(image),
+                {
+                    name: found(rows[row], owner == image, test.texts.captions.__getitem__)
+                    for name, rows in of_images.items()
+                },
+            )
+            for row, image in enumerate(images)
+        ],
+    }
+
+
+def scores(model: RetrievalModel, pairs: Pairs, images: IntArray, texts: IntArray) -> Array:
+    """Similarity of some images and some texts, (images, texts)."""
+    return np.asarray(torch.cat(list(model.similarity_blocks(pairs, images, texts))))
+
+
+def found(similarity: Array, right: BoolArray, show: Callable[[int], Picture | str]) -> Found:
+    """The best of all items for one query, from the similarity of each, (items,), and which are right, (items,)."""
+    order = np.argsort(-similarity, kind="stable")
+    hits = [Hit(show(int(item)), bool(right[item])) for item in order[:HITS]]
+    return Found(hits, int(right[order].argmax()) + 1)

@@ -1,0 +1,123 @@
+"""From an inspection to one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from truepair import __version__
+from truepair.pages.analysis.page import png_data
+from truepair.pages.demo.figures import png_source
+from truepair.pages.demo.page import Album, Picture
+from truepair.pages.labels import figures
+from truepair.pages.labels.inspection import Inspection
+from truepair.pages.labels.trained import HITS, QUERIES, Trained
+from truepair.pages.run.canvas import png_of
+from truepair.pages.run.examples import picture_of
+
+MOST_MOVES = 15
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A doubted label with everything to judge it by; `truth` is None where it is unknown."""
+
+    rank: int
+    pair_id: int
+    picture: Picture
+    caption: str
+    given: str
+    proposed: str
+    suspicion: float
+    belief: float
+    confidence: float
+    truth: str | None
+
+
+def render_page(found: Inspection, *, top: int) -> str:
+    """The page of an inspection with a model to look at, light or dark as the reader's system is."""
+    trained = found.trained
+    assert trained is not None
+    environment = Environment(
+        loader=PackageLoader("truepair.pages.labels", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    table, album = found.table, Album(trained.pairs)
+    vertical = f"{found.against} label"
+    images = trained.pairs.images
+    return environment.get_template("page.html").render(
+        version=__version__,
+        found=found,
+        record=found.record,
+        classes=table.classes,
+        size=len(table),
+        changed=int((table.given != table.corrected).sum()),
+        suspects=suspects_of(found, top),
+        heat=png_data(png_of(figures.matrix(found.heat, table.classes, vertical=vertical, counts=False))),
+        confusion=png_data(png_of(figures.matrix(found.counts, table.classes, vertical=vertical, counts=True))),
+        moves=moves_of(found),
+        planes=None
+        if trained.planes is None
+        else png_data(png_of(figures.features_in_the_plane(trained.planes, trained.pairs.class_names))),
+        placed=0 if trained.planes is None else len(trained.planes.image_labels),
+        words=trained.pairs.texts.features is None,
+        curves=png_data(png_of(figures.precision_recall_curves(trained.scores.precision_recall()))),
+        levels=levels_of(trained),
+        figures=trained.scores.figures(),
+        by_class=trained.scores.by_class(),
+        queries=QUERIES,
+        hits=HITS,
+        answers=trained.answers,
+        names=trained.pairs.class_names,
+        picture_of=album.picture,
+        caption_of=trained.pairs.texts.captions.__getitem__,
+        pictures=images.pictures is not None,
+    )
+
+
+def suspects_of(found: Inspection, top: int) -> list[Suspect]:
+    table = found.table
+    suspects = []
+    for rank, row in enumerate(table.order[:top].tolist(), start=1):
+        pixels = picture_of(found.images, int(table.image_index[row]), table.image_id[row])
+        source = None if pixels is None else png_source(pixels)
+        suspects.append(
+            Suspect(
+                rank,
+                int(table.pair_id[row]),
+                Picture(table.image_id[row], source, table.caption[row]),
+                table.caption[row],
+                table.classes[table.given[row]],
+                table.classes[table.corrected[row]],
+                float(table.suspicion[row]),
+                float(table.belief[row]),
+                float(table.confidence[row]),
+                None if table.truth is None else table.classes[table.truth[row]],
+            )
+        )
+    return suspects
+
+
+def moves_of(found: Inspection) -> list[tuple[str, str, int]]:
+    """The commonest cells beside the diagonal: label, corrected label, pairs."""
+    counts = found.counts.copy()
+    np.fill_diagonal(counts, 0)
+    order = np.argsort(-counts, axis=None, kind="stable")[:MOST_MOVES]
+    cells = [divmod(int(cell), len(counts)) for cell in order]
+    names = found.table.classes
+    return [(names[row], names[column], int(counts[row, column])) for row, column in cells if counts[row, column]]
+
+
+def levels_of(trained: Trained) -> list[dict[str, Any]]:
+    """Precision at every tenth of recall, for those who cannot read the curve."""
+    curves = trained.scores.precision_recall()
+    return [
+        {"recall": curves.recall[level], "i2t": curves.i2t[level], "t2i": curves.t2i[level]}
+        for level in range(0, 101, 10)
+    ]

@@ -1,0 +1,138 @@
+"""`read_report`: from a run folder, finished or not, to what there is to say about its division."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truepair.errors import RunFolderError
+from truepair.methods import learns_from_labels
+from truepair.pages.run.epochs import Epoch, epoch_of, read_records
+from truepair.pages.run.examples import Example, examples_of, ordering, training_images
+from truepair.pages.run.indicators import BoolArray, Indicator, indicators_of
+from truepair.training.run_folder import RunFolder
+
+NEEDED = ("pair_id", "image_index", "image_id", "caption", "belief", "taken_as_matched")
+
+
+@dataclass(frozen=True)
+class DivisionReport:
+    """The division of one run.
+
+    Attributes:
+        path: the run folder.
+        name: how tables and figures call the run.
+        method: its name.
+        finished: the run is; else the epochs are those so far.
+        epochs: one row each.
+        indicators: of the last epoch; none before `pairs.parquet` is written.
+        mismatched: (N,) the truth about the pairs of the indicators, or None.
+        ordered_by: what the examples of each part are ordered by: `uncertainty` or `belief`.
+        examples: of each part the lowest and the highest.
+    """
+
+    path: Path
+    name: str
+    method: str
+    finished: bool
+    epochs: tuple[Epoch, ...]
+    indicators: tuple[Indicator, ...] = ()
+    mismatched: BoolArray | None = None
+    ordered_by: str = "belief"
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def pairs(self) -> int | None:
+        if self.indicators:
+            return len(self.indicators[0].values)
+        return self.epochs[-1].pairs if self.epochs and self.epochs[-1].divided else None
+
+    @property
+    def mismatch_rate(self) -> float | None:
+        """Share of mismatched pairs in [0, 1]; None where the truth is unknown."""
+        if self.mismatched is not None:
+            return float(self.mismatched.mean())
+        return self.epochs[-1].mismatch_rate if self.epochs else None
+
+    @property
+    def about_labels(self) -> bool:
+        """Whether the run judges the class labels of the pairs: then a pair matches where its given label is right."""
+        return learns_from_labels(self.method)
+
+    @property
+    def belief_axis(self) -> str:
+        """What the method's belief is called."""
+        return next((indicator.term.axis for indicator in self.indicators if indicator.is_belief), "belief")
+
+
+def read_report(run: Path | str, *, name: str | None = None, pictures: bool = True) -> DivisionReport:
+    """The division report of a run folder.
+
+    Args:
+        run: the folder; the run may still be training.
+        name: how to call it; None for the folder's name.
+        pictures: look for the pixels of the examples, which draws the scenes again.
+
+    Raises:
+        RunFolderError: no run there, no epoch of it finished, or one of its files is damaged.
+    """
+    folder = RunFolder(Path(run))
+    config = folder.read_config()
+    if config.get("imported"):
+        raise RunFolderError(f"{run} holds an imported model; it was not trained here and divided no pairs")
+    records = read_records(folder.metrics)
+    if not records:
+        raise RunFolderError(
+            f"{run}: no epoch is finished yet, so there is nothing to report; ask again after the first"
+        )
+    try:
+        method, options = str(config["method"]["name"]), dict(config["method"]["options"])
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(f"{folder.config} names no method ({error}); restore it from a copy") from error
+    report = DivisionReport(
+        path=folder.path,
+        name=name or folder.path.resolve().name,
+        method=method,
+        finished=folder.finished,
+        epochs=tuple(map(epoch_of, records)),
+    )
+    if not folder.pairs.exists():
+        return report
+    columns = read_columns(folder.pairs)
+    if report.about_labels and "wrong_label" in columns:
+        columns["mismatched"] = columns["wrong_label"]  # what such a run judges of a pair
+    return replace(
+        report,
+        indicators=tuple(indicators_of(columns, options, records[-1])),
+        mismatched=columns.get("mismatched"),
+        ordered_by=ordering(columns).removeprefix("memory_"),
+        examples=tuple(examples_of(columns, training_images(config) if pictures else None)),
+    )
+
+
+def read_columns(path: Path) -> dict[str, Any]:
+    """The columns of `pairs.parquet` as arrays; runs of a first version get their division from `taken_as_matched`.
+
+    Raises:
+        RunFolderError: it cannot be read, lacks a column, or a value is not finite.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise RunFolderError(f"{path} cannot be read as Parquet ({error}); restore it from a copy") from error
+    columns = {name: table.column(name).to_numpy() for name in table.column_names}
+    missing = [name for name in NEEDED if name not in columns]
+    if missing or not table.num_rows:
+        found = f"lacks the column {missing[0]}" if missing else "holds no pair"
+        raise RunFolderError(f"{path} {found}; it is not the table of a run")
+    for name in ("belief", *(name for name in columns if name.startswith("memory_"))):
+        if not np.isfinite(columns[name]).all():
+            raise RunFolderError(f"{path}: column {name} holds a value that is not finite; train the run again")
+    columns.setdefault("division", np.where(columns["taken_as_matched"], "clean", "noisy"))
+    return columns

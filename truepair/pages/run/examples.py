@@ -1,0 +1,79 @@
+"""The pairs at the ends of each part of a division, to look at (UGNCL shows such by their uncertainty)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truepair.data.open import is_drawn, load
+from truepair.data.pairs import Images
+from truepair.pages.run.epochs import PARTS
+from truepair.pages.run.indicators import Array
+
+PER_END = 3
+
+
+@dataclass(frozen=True)
+class Example:
+    """One pair: the part it is in, which end of it (`lowest` or `highest` value), and what is known of it.
+
+    Attributes:
+        value: what the part was ordered by.
+        mismatched: the truth, or None.
+        picture: (H, W, 3) uint8 where the data has pixels, else None.
+    """
+
+    part: str
+    end: str
+    pair_id: int
+    image_id: str
+    caption: str
+    value: float
+    belief: float
+    mismatched: bool | None
+    picture: Array | None = None
+
+
+def examples_of(columns: dict[str, Array], images: Images | None) -> list[Example]:
+    """Of each part the pairs with the lowest and with the highest value, outermost first; no pair twice.
+
+    The value is the uncertainty where the method keeps one, else the belief. Ties go by pair id.
+    """
+    values = columns[ordering(columns)]
+    found = []
+    for part in PARTS:
+        inside = np.flatnonzero(columns["division"] == part)
+        order = inside[np.argsort(values[inside], kind="stable")]
+        ends = {"lowest": order[:PER_END], "highest": order[PER_END:][-PER_END:][::-1]}
+        for end, rows in ends.items():
+            found += [example_of(columns, int(row), part, end, float(values[row]), images) for row in rows]
+    return found
+
+
+def ordering(columns: dict[str, Array]) -> str:
+    return "memory_uncertainty" if "memory_uncertainty" in columns else "belief"
+
+
+def example_of(
+    columns: dict[str, Array], row: int, part: str, end: str, value: float, images: Images | None
+) -> Example:
+    image_id, caption = str(columns["image_id"][row]), str(columns["caption"][row])
+    truth = bool(columns["mismatched"][row]) if "mismatched" in columns else None
+    picture = picture_of(images, int(columns["image_index"][row]), image_id)
+    belief = float(columns["belief"][row])
+    return Example(part, end, int(columns["pair_id"][row]), image_id, caption, value, belief, truth, picture)
+
+
+def picture_of(images: Images | None, index: int, image_id: str) -> Array | None:
+    """The pixels of an image; None where the source has none, or another image stands at its place by now."""
+    if images is None or images.pictures is None or index >= len(images) or images.ids[index] != image_id:
+        return None
+    return np.asarray(images.pictures[index])
+
+
+def training_images(config: dict[str, Any]) -> Images | None:
+    """The training images of a run if their source has pixels: the drawings have, a folder of features has not."""
+    source = (config.get("data") or {}).get("source")
+    return load(source, "train").images if source is not None and is_drawn(source) else None

@@ -1,0 +1,195 @@
+"""The figures of a division report, each for one column of a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from truepair.pages.run.canvas import (
+    BLACK,
+    BLUE,
+    DASHES,
+    GREEN,
+    PART_COLOURS,
+    RUN_COLOURS,
+    RUN_MARKERS,
+    SOFT,
+    TRUTH,
+    empty_figure,
+    epoch_axis,
+    legend_above,
+    mark_restarts,
+    styled,
+)
+from truepair.pages.run.division import DivisionReport
+from truepair.pages.run.epochs import PARTS, Epoch
+from truepair.pages.run.indicators import SMALL, BoolArray, Indicator
+
+BELIEFS = {"belief_matched_mean": "matched", "belief_mismatched_mean": "mismatched"}
+
+
+def parts_by_epoch(report: DivisionReport) -> Figure | None:
+    """Sizes of the parts after each epoch, stacked; where the truth is known, the mismatched pairs of each hatched.
+
+    None where no size was logged.
+    """
+    epochs = [epoch for epoch in report.epochs if epoch.divided]
+    if not epochs:
+        return None
+    known = all(epoch.truth_known for epoch in epochs)
+    with styled():
+        figure, axes = empty_figure("epoch", "share of pairs (%)")
+        places, bottom = [epoch.epoch for epoch in epochs], np.zeros(len(epochs))
+        for part in PARTS:
+            for truth, counts in layers(epochs, part, known).items():
+                heights = 100 * counts / [epoch.pairs for epoch in epochs]
+                hatch = "//////" if truth == "mismatched" else None
+                edge: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0} if hatch else {}
+                axes.bar(places, heights, 0.85, bottom=bottom, color=PART_COLOURS[part], hatch=hatch, **edge)
+                bottom += heights
+        handles = [
+            Patch(facecolor=PART_COLOURS[part], label=part) for part in PARTS if any(layers(epochs, part, False)["all"])
+        ]
+        if known:
+            handles.append(Patch(facecolor="white", edgecolor="#333333", hatch="//////", label="truly mismatched"))
+        axes.set_ylim(0, 100)
+        epoch_axis(axes, report.epochs)
+        mark_restarts(axes, report.epochs, handles)
+        legend_above(figure, handles)
+    return figure
+
+
+def layers(epochs: Sequence[Epoch], part: str, known: bool) -> dict[str, Any]:
+    """Pairs of a part by epoch, the mismatched apart where the truth is known."""
+    sizes = np.array([getattr(epoch, part) for epoch in epochs], dtype=float)
+    if not known:
+        return {"all": sizes}
+    matched = np.array([epoch.matched_in(part) for epoch in epochs], dtype=float)
+    return {"matched": matched, "mismatched": sizes - matched}
+
+
+def detection_by_epoch(report: DivisionReport) -> Figure | None:
+    """How well the division and the belief find the mismatched pairs; None where the truth is unknown."""
+    curves: dict[str, tuple[str, str, Any, str]] = {
+        "division accuracy": ("division_accuracy", BLACK, "solid", "o"),
+        "AUROC of the belief": ("auroc", BLUE, (0, (4, 1.5)), "s"),
+        "matched share of clean": ("clean_matched", GREEN, (0, (1, 1)), "^"),
+    }
+    handles: list[Any] = []
+    with styled():
+        figure, axes = empty_figure("epoch", "share of pairs, or AUROC")
+        for label, (name, colour, dashes, marker) in curves.items():
+            points = points_of(report, name)
+            if points:
+                axes.plot(*points, color=colour, linestyle=dashes, marker=marker)
+                handles.append(Line2D([], [], color=colour, linestyle=dashes, marker=marker, label=label))
+        if not handles:
+            return None
+        low = min(axes.get_ylim()[0], 0.5)
+        axes.set_ylim(max(-0.02, low), 1.02)
+        epoch_axis(axes, report.epochs)
+        mark_restarts(axes, report.epochs, handles)
+        legend_above(figure, handles)
+    return figure
+
+
+def belief_by_epoch(reports: Sequence[DivisionReport], labels: Sequence[str] = ()) -> Figure | None:
+    """Mean belief of the truly matched and mismatched pairs after each epoch (GSC, figure 5a), a pair of curves a run.
+
+    None where no run knows the truth.
+
+    Args:
+        labels: what the legend calls each run; not needed for one.
+    """
+    several = len(reports) > 1
+    names = list(labels) or [report.name for report in reports]
+    named = [(r, name) for r, name in zip(reports, names, strict=True) if any(points_of(r, key) for key in BELIEFS)]
+    if not named:
+        return None
+    titles = {report.belief_axis for report, _ in named}
+    handles: list[Any] = []
+    with styled():
+        figure, axes = empty_figure("epoch", f"mean {titles.pop() if len(titles) == 1 else 'belief'}")
+        for number, (report, name) in enumerate(named):
+            colour, marker = (these[number % len(these)] for these in (RUN_COLOURS, RUN_MARKERS))
+            for key, truth in BELIEFS.items():
+                look = {"color": colour if several else TRUTH[truth], "linestyle": DASHES[truth], "marker": marker}
+                axes.plot(*points_of(report, key), **look)
+                if not several:
+                    handles.append(Line2D([], [], label=truth, **look))
+            if several:
+                handles.append(Line2D([], [], color=colour, marker=marker, label=name))
+        if several:
+            handles += [Line2D([], [], color=SOFT, linestyle=DASHES[truth], label=truth) for truth in TRUTH]
+        axes.set_ylim(bottom=0)
+        if axes.get_ylim()[1] > SMALL:
+            axes.set_ylim(-0.02, 1.02)
+        epoch_axis(axes, [epoch for report, _ in named for epoch in report.epochs])
+        if len({tuple(epoch.stage for epoch in report.epochs) for report, _ in named}) == 1:
+            mark_restarts(axes, named[0][0].epochs, handles)
+        legend_above(figure, handles)
+    return figure
+
+
+def points_of(report: DivisionReport, name: str) -> list[tuple[float, ...]]:
+    """The epochs that know a figure and its values, as two rows; empty where none does."""
+    known = [(epoch.epoch, getattr(epoch, name)) for epoch in report.epochs if getattr(epoch, name) is not None]
+    return list(zip(*known, strict=True))
+
+
+def indicator_histogram(indicator: Indicator, mismatched: BoolArray | None) -> Figure:
+    """Distribution of an indicator over the pairs, matched and mismatched ones apart where the truth is known.
+
+    Heights are shares of all pairs, so that the fitted components, where there are any, lie on the same scale
+    (GSC, figure 5b–d).
+    """
+    values, edges = indicator.values, indicator.edges
+    weight = 100 / len(values)
+    groups = {"all": np.ones(len(values), dtype=bool)}
+    if mismatched is not None:
+        groups = {"matched": ~mismatched, "mismatched": mismatched}
+    handles: list[Any] = []
+    with styled():
+        figure, axes = empty_figure(indicator.axis, "share of all pairs, per bin (%)")
+        for truth, chosen in groups.items():
+            if not chosen.any():
+                continue
+            colour, dashes = TRUTH.get(truth, BLUE), DASHES.get(truth, "solid")
+            heights = weight * np.histogram(values[chosen], edges)[0]
+            axes.stairs(heights, edges, fill=True, color=colour, alpha=0.35)
+            axes.stairs(heights, edges, color=colour, linestyle=dashes, linewidth=1.2)
+            handles.append(
+                Patch(facecolor=(colour, 0.35), edgecolor=colour, linestyle=dashes, linewidth=1.2, label=truth)
+            )
+        if indicator.components is not None:
+            handles += draw_components(axes, indicator)
+        if indicator.cut is not None:
+            axes.axvline(indicator.cut, color=SOFT, linewidth=1, linestyle=(0, (1, 1.5)))
+            handles.append(Line2D([], [], color=SOFT, linewidth=1, linestyle=(0, (1, 1.5)), label="division"))
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.ticklabel_format(axis="x", useOffset=False)
+        legend_above(figure, handles)
+    return figure
+
+
+def draw_components(axes: Axes, indicator: Indicator) -> list[Any]:
+    """The fitted normal distributions, as shares of all pairs in a bin; paler where they were set aside."""
+    assert indicator.components is not None
+    edges, used = indicator.edges, indicator.components.used
+    at = np.linspace(edges[0], edges[-1], 400)
+    handles = []
+    dashes: dict[str, Any] = {"lower": (0, (4, 1.5)), "upper": "solid"}
+    for (side, dash), density in zip(dashes.items(), indicator.components.densities(at), strict=True):
+        look: dict[str, Any] = {"color": BLACK if used else "#AAAAAA", "linestyle": dash, "linewidth": 1.1}
+        axes.plot(at, 100 * (edges[1] - edges[0]) * density, **look)
+        handles.append(Line2D([], [], label=f"{side} Gaussian" + ("" if used else " (not used)"), **look))
+    return handles

@@ -1,0 +1,83 @@
+"""The tables of a division report, as aligned text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from truepair.pages.run.division import DivisionReport
+from truepair.pages.run.epochs import PARTS, Epoch
+from truepair.pages.run.examples import Example
+
+Rows = list[list[str]]
+
+
+def epoch_rows(epochs: Sequence[Epoch]) -> Rows:
+    """Titles, then one row an epoch; columns of which nothing is known are left out."""
+    columns: list[tuple[str, str, Callable[[Any], str]]] = [("epoch", "epoch", str)]
+    for part in PARTS:
+        columns += [(part, part, "{:,}".format), ("matched", f"{part}_matched", percent)]
+    columns += [("division accuracy", "division_accuracy", percent), ("AUROC", "auroc", "{:.3f}".format)]
+    columns += [
+        ("belief if matched", "belief_matched_mean", "{:.4f}".format),
+        ("if mismatched", "belief_mismatched_mean", "{:.4f}".format),
+    ]
+    known = [column for column in columns if any(getattr(epoch, column[1]) is not None for epoch in epochs)]
+    rows = [[title for title, _, _ in known]]
+    for epoch in epochs:
+        values = [(getattr(epoch, name), text) for _, name, text in known]
+        rows.append(["–" if value is None else text(value) for value, text in values])
+    return rows
+
+
+def indicator_rows(report: DivisionReport) -> Rows:
+    """Titles, then one row an indicator: its mean over matched and mismatched pairs, and how well it parts them."""
+    if report.mismatched is None:
+        rows = [["indicator", "mean", "lowest", "highest"]]
+        for indicator in report.indicators:
+            values = indicator.values
+            rows.append([indicator.title, *(f"{value:.4g}" for value in (values.mean(), values.min(), values.max()))])
+        return rows
+    rows = [["indicator", "mean if matched", "mean if mismatched", "AUROC"]]
+    for indicator in report.indicators:
+        groups = (indicator.values[~report.mismatched], indicator.values[report.mismatched])
+        auroc = indicator.auroc(report.mismatched)
+        means = [f"{group.mean():.4g}" if len(group) else "–" for group in groups]
+        rows.append([indicator.title, *means, "–" if auroc is None else f"{auroc:.3f}"])
+    return rows
+
+
+def example_rows(examples: Sequence[Example], ordered_by: str) -> Rows:
+    """Titles, then one row an example."""
+    known = any(example.mismatched is not None for example in examples)
+    rows = [["", ordered_by, *(["truth"] if known else []), "pair", "image", "caption"]]
+    for example in examples:
+        truth = ["mismatched" if example.mismatched else "matched"] if known else []
+        rows.append(
+            [example.end, f"{example.value:.5f}", *truth, str(example.pair_id), example.image_id, example.caption]
+        )
+    return rows
+
+
+def aligned(rows: Rows) -> str:
+    """Columns of equal width, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+
+
+def markdown(rows: Rows) -> str:
+    titles, *body = [[escaped(cell) for cell in row] for row in rows]
+    lines = [titles, ["---"] * len(titles), *body]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def escaped(text: str) -> str:
+    """A caption must not become a cell border, a heading or a tag."""
+    flat = " ".join(text.split())
+    for sign in "\\`*_[]<>|$":
+        flat = flat.replace(sign, "&lt;" if sign == "<" else "\\" + sign)
+    return flat
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
