@@ -117,5 +117,5 @@ def _place(collection: Collection, row: int) -> tuple[str, int]:
     if place is not None:
         file, at = place(row)
         return str(file), int(at)
-    rows = collection.source_rows if isinstance(collection, PairsCollection) else None
+    rows = collection.pairs.source_rows if isinstance(collection, PairsCollection) else None
     return collection.name, row if rows is None else int(rows[row])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
+from truepair.data.pairs import Array, BoolArray, Pairs
 
 _T = TypeVar("_T")
 
@@ -75,34 +75,19 @@ class PairsCollection(Collection):
     """A collection with features to train on.
 
     Attributes:
-        pairs: row p of its table is pair p of the collection.
-        pair_ids: what people know each pair by; None for its number.
-        source_rows: (N,) place of each pair in the input (row of the table, place in the shards), for export; None
-            for its number.
+        pairs: row p of its table is pair p of the collection; its ids are those of the collection.
     """
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        *,
-        name: str | None = None,
-        pair_ids: Sequence[str] | None = None,
-        source_rows: IntArray | None = None,
-        problems: Sequence[Problem] = (),
-    ) -> None:
+    def __init__(self, pairs: Pairs, *, name: str | None = None, problems: Sequence[Problem] = ()) -> None:
         self.pairs = pairs
         self.name = name or pairs.name
-        self.pair_ids = pair_ids
-        self.source_rows = source_rows
         self.problems = problems
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def ids(self, start: int, stop: int) -> list[str]:
-        if self.pair_ids is not None:
-            return list(self.pair_ids[start:stop])
-        return [str(row) for row in range(start, min(stop, len(self)))]
+        return self.pairs.ids(start, stop)
 
     def captions(self, start: int, stop: int) -> list[str]:
         return [self.pairs.texts.captions[row] for row in self.pairs.text_index[start:stop]]

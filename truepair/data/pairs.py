@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Images, texts, and a table that says which belong together. Row p of the table is the pair with id p.
+    """Images, texts, and a table that says which belong together. Row p of the table is pair p.
 
     One caption an image or five, repeated images, images nobody describes: all are just index columns.
 
@@ -80,6 +81,9 @@ class Pairs:
         true_image: (N,) int64, the image that text really belongs to, or None when nobody knows. It is kept aside for
             scoring: training works on `without_truth()`.
         name: where the pairs come from, for messages and reports ("fashion_precomp/train").
+        source_rows: (N,) int64, the place of pair p in its source from 0 (row of a table or an array, sample of the
+            shards, caption of a split); p where none are given. They stay with the pairs whatever is left out.
+        pair_ids: what people know each pair by, unique; None for the source rows. See `ids`.
     """
 
     images: Images
@@ -91,6 +95,8 @@ class Pairs:
     true_image: IntArray | None = None
     name: str = "pairs"
     true_labels: IntArray | None = None
+    source_rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    pair_ids: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.images.features.ndim not in (2, 3):
@@ -118,8 +124,20 @@ class Pairs:
         if self.true_labels is not None and self.labels is None:
             raise InputError(f"{self.name}: true labels without given labels; give both")
 
+        if not len(self.source_rows):
+            object.__setattr__(self, "source_rows", np.arange(len(self), dtype=np.int64))
+        check_count(self.name, "source rows", len(self.source_rows), len(self))
+        if self.pair_ids is not None:
+            check_count(self.name, "pair ids", len(self.pair_ids), len(self))
+
     def __len__(self) -> int:
         return len(self.image_index)
+
+    def ids(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """What people know the pairs [start, stop) by: the names their source gives them, else their source rows."""
+        if self.pair_ids is not None:
+            return list(self.pair_ids[start:stop])
+        return [str(row) for row in self.source_rows[start:stop].tolist()]
 
     @property
     def mismatched(self) -> BoolArray | None:
@@ -165,15 +183,17 @@ class Pairs:
         """The same pairs as a method may see them: the true images and labels are gone."""
         return replace(self, true_image=None, true_labels=None)
 
-    def take(self, pair_ids: IntArray) -> Pairs:
-        """The given pairs only, renumbered from 0; both sides stay as they are (nothing is copied)."""
+    def take(self, rows: IntArray) -> Pairs:
+        """The given pairs only, renumbered from 0 but of the same ids; both sides stay as they are, uncopied."""
         return replace(
             self,
-            image_index=self.image_index[pair_ids],
-            text_index=self.text_index[pair_ids],
-            labels=None if self.labels is None else self.labels[pair_ids],
-            true_image=None if self.true_image is None else self.true_image[pair_ids],
-            true_labels=None if self.true_labels is None else self.true_labels[pair_ids],
+            image_index=self.image_index[rows],
+            text_index=self.text_index[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            true_image=None if self.true_image is None else self.true_image[rows],
+            true_labels=None if self.true_labels is None else self.true_labels[rows],
+            source_rows=self.source_rows[rows],
+            pair_ids=None if self.pair_ids is None else [self.pair_ids[row] for row in rows.tolist()],
         )
 
     def first_images(self, count: int) -> Pairs:

@@ -25,7 +25,7 @@ def pairs_collection(ids: list[str] | None = None) -> PairsCollection:
     index = np.arange(count)
     images = Images(np.zeros((count, 3), dtype=np.float32), tuple(f"picture {k}.png" for k in range(count)))
     texts = Texts(CAPTIONS, tuple(map(str, range(count))))
-    return PairsCollection(Pairs(images, texts, index, index), pair_ids=ids)
+    return PairsCollection(Pairs(images, texts, index, index, pair_ids=ids))
 
 
 @pytest.fixture(params=[2, 1000])

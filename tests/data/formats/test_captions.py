@@ -88,7 +88,7 @@ def of_words(captions: Sequence[str], *, vectors: bool = False) -> PairsCollecti
     index = np.arange(count, dtype=np.int64)
     images = Images(np.zeros((count, 4), dtype=np.float32), ids)
     texts = Texts(tuple(captions), ids, np.ones((count, 3), dtype=np.float32) if vectors else None)
-    return PairsCollection(Pairs(images, texts, index, index), pair_ids=ids, source_rows=10 * index)
+    return PairsCollection(Pairs(images, texts, index, index, pair_ids=ids, source_rows=10 * index))
 
 
 def test_foreign_and_empty_captions_are_listed_and_used() -> None:

@@ -59,7 +59,7 @@ def test_a_folder_of_shards(tmp_path: Path) -> None:
     assert collection.captions(0, 9) == [f"picture {k}" for k in order]
     assert list(collection.key_of_pair) == collection.ids(0, 9) == [f"{k:04d}" for k in order]
     assert collection.shard_of_pair.tolist() == [0, 1, 1, 1, 2, 2]
-    assert collection.source_rows is not None and collection.source_rows.tolist() == list(range(6))
+    assert collection.pairs.source_rows.tolist() == list(range(6))
     assert collection.place(2) == ("train-0.tar", 2)
     for row, k in enumerate(order):
         assert np.array_equal(collection.picture(row), noise(k))

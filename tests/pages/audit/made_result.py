@@ -20,8 +20,9 @@ def made_collection(size=40, *, pictures=True, seed=0):
     pixels = rng.integers(0, 256, (size, 20, 30, 3), dtype=np.uint8) if pictures else None
     images = Images(rng.normal(size=(size, 4)).astype(np.float32), ids, pixels)
     index = np.arange(size, dtype=np.int64)
-    pairs = Pairs(images, Texts(tuple(captions), ids), index, index, name="made <b>up</b>")
-    return PairsCollection(pairs, pair_ids=[f"p{row}" for row in range(size)])
+    names = [f"p{row}" for row in range(size)]
+    pairs = Pairs(images, Texts(tuple(captions), ids), index, index, name="made <b>up</b>", pair_ids=names)
+    return PairsCollection(pairs)
 
 
 def made_result(*, collection=None, truth=True, clean=False, seed=0):

@@ -100,11 +100,7 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
         [0, *(1 + KINDS.index(mismatches.kind) for mismatches in drawn)], [len(own), *(len(some) for some in drawn)]
     )
     mixed = replace(
-        pairs.without_truth(),
-        image_index=pairs.image_index[image_of],
-        text_index=pairs.text_index[caption_of],
-        labels=None,
-        class_names=(),
+        pairs.without_truth().take(image_of), text_index=pairs.text_index[caption_of], labels=None, class_names=()
     )
     return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind)
 

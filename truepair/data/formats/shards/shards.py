@@ -69,7 +69,7 @@ class _Entries:
 
 
 class ShardCollection(PairsCollection):
-    """Pairs from tar shards. `source_rows` counts all samples of all shards, the unusable ones too.
+    """Pairs from tar shards. Their source rows count all samples of all shards, the unusable ones too.
 
     Attributes:
         shards: all of them, in order.
@@ -85,8 +85,7 @@ class ShardCollection(PairsCollection):
         self.shard_of_pair: IntArray = np.array(entries.shard, dtype=np.int64)[self._entry_of_pair]
         self.key_of_pair: Sequence[str] = [entries.keys[entry] for entry in self._entry_of_pair]
         self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
-        rows = np.array(draft.row, dtype=np.int64)[finished.kept]
-        super().__init__(finished.pairs, pair_ids=finished.ids, source_rows=rows, problems=problems)
+        super().__init__(finished.pairs, problems=problems)
 
     def picture(self, row: int) -> Array | None:
         pixels = read_pixels(self._entries.place(int(self._images[self.pairs.image_index[row]])))

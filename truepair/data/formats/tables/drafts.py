@@ -59,15 +59,13 @@ class Finished:
     """The pairs whose pictures could be described.
 
     Attributes:
-        pairs: renumbered from 0.
-        ids: of the pairs.
+        pairs: renumbered from 0; their source rows are the entries they come from.
         kept: (N,) which of the draft's pairs they are, ascending.
         images: (k,) which of the draft's images are left.
         problems: one for each entry whose picture failed, and the notes of the pairs that are left.
     """
 
     pairs: Pairs
-    ids: list[str]
     kept: IntArray
     images: IntArray
     problems: list[Problem]
@@ -111,8 +109,10 @@ def finish(
         labels=labels,
         class_names=class_names,
         name=name,
+        source_rows=rows[kept],
+        pair_ids=ids,
     )
-    return Finished(pairs, ids, kept, described.rows, problems)
+    return Finished(pairs, kept, described.rows, problems)
 
 
 def require_some(pairs: int, source: object, problems: Sequence[Problem]) -> None:

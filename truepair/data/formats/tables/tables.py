@@ -59,10 +59,10 @@ class TableCollection(PairsCollection):
         self.encoding: str = getattr(reader, "encoding", "utf-8")
         self.delimiter: str = getattr(reader, "delimiter", "")
         self.image_column, self.caption_columns = columns.image, columns.captions
-        self.row_of_pair: IntArray = np.array(draft.row, dtype=np.int64)[finished.kept]
+        self.row_of_pair = finished.pairs.source_rows
         self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
         self._pictures, self._images = pictures, finished.images
-        super().__init__(finished.pairs, pair_ids=finished.ids, source_rows=self.row_of_pair, problems=problems)
+        super().__init__(finished.pairs, problems=problems)
 
     def picture(self, row: int) -> Array | None:
         pixels = read_pixels(self._pictures.place(int(self._images[self.pairs.image_index[row]])))
