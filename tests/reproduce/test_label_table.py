@@ -42,7 +42,8 @@ def test_cells_name_every_run_once_and_say_how_to_repeat_it():
 @pytest.mark.parametrize("data", [*label_grid.DATA])
 @pytest.mark.parametrize("method", [*label_grid.METHODS, *label_grid.ABLATIONS])
 def test_every_row_is_a_command_that_the_program_takes(data, method):
-    from truepair.cli.main import build_parser, job_of
+    from truepair.cli.main import build_parser
+    from truepair.cli.train import job_of
 
     options = LabelCell(data, method, 0.4, 1).options()
     job = job_of(build_parser().parse_args(["train", data, "--out", "x", *options]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from truepair.audit.result import AuditResult
 from truepair.audit.verdict.local_ranks import LEAST_PAIRS
-from truepair.pages.audit.phrases import counted, percent
+from truepair.phrases import counted, percent
 
 NEARLY_ALL = 0.8
 WIDE = 0.2

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.data import DATA_HELP
+from truepair.cli.shared import DATA_HELP, say
 from truepair.device import DEVICE_HELP, resolve_device
+from truepair.phrases import aligned
 
 DESCRIPTION = """\
 Whether the subspaces of a finished run of --method disncl hold what they should: how much the invariant and the
@@ -56,7 +56,6 @@ def run_analyse(options: argparse.Namespace) -> None:
     """Analyse, write the page, print the tables."""
     from truepair.pages.analysis.analyse import analyse
     from truepair.pages.analysis.write import leakage_rows, probe_rows, recall_rows, write_analysis
-    from truepair.pages.run.tables import aligned
 
     found = analyse(
         options.run,
@@ -76,9 +75,3 @@ def run_analyse(options: argparse.Namespace) -> None:
         if run.probes is not None:
             print(f"\n{aligned(probe_rows(run))}")
     print(f"Page: {page}\nNumbers: {facts}")
-
-
-def say(text: str) -> None:
-    """Tell somebody who waits at a terminal what is being done."""
-    if sys.stderr.isatty():
-        print(f"{text} …", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_options, given_options
+from truepair.cli.shared import say, use_threads
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -143,20 +144,3 @@ def mismatched(collection: Any, options: argparse.Namespace) -> Any:
             collection.pairs, options.noise, kind=options.noise_kind, seed=options.noise_seed
         )
     return collection
-
-
-def use_threads(count: int | None) -> None:
-    """CPU threads of torch; None leaves them as they are."""
-    if count is None:
-        return
-    if count < 1:
-        raise InputError(f"--threads is {count}; expected at least 1")
-    import torch
-
-    torch.set_num_threads(count)
-
-
-def say(text: str) -> None:
-    """Tell somebody who waits at a terminal what is being done."""
-    if sys.stderr.isatty():
-        print(f"{text} …", file=sys.stderr)

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truepair.cli.data import DATA_HELP
+from truepair.cli.figures import class_table, map_table, recall_table, two_stage_report
+from truepair.cli.shared import DATA_HELP
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from truepair.data.pairs import Pairs
     from truepair.engines.ensemble_model import EnsembleModel
-    from truepair.evaluation.class_retrieval import ClassFigures
-    from truepair.evaluation.two_stage import TwoStage
 
 DESCRIPTION = """\
 Recall, ranks and rSum of a finished run on any data. Several runs answer as an ensemble: the mean of their
@@ -214,69 +213,3 @@ def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
     if pairs is None:
         pairs = load(options.data, options.split, label=options.label)
     return pairs if options.images is None else pairs.first_images(options.images)
-
-
-def two_stage_report(found: TwoStage) -> str:
-    """The figures of each way, and what the two stages cost."""
-    rows = {"proposer alone": found.proposer, f"top {found.top} ranked": found.figures}
-    cost = (
-        f"{found.cells:,} cells computed, {100 * found.share:.2g} % of all, in {found.seconds:.1f} s with both stages"
-    )
-    if found.full is not None and found.difference is not None:
-        rows |= {"every cell": found.full, "difference": found.difference}
-        cost += f"; every cell in {found.full_seconds:.1f} s"
-    reached = (
-        f"A right text is among the first {found.top} of {found.proposed['i2t']:.1f} % of the images, the right image "
-        f"of {found.proposed['t2i']:.1f} % of the texts."
-    )
-    return "\n".join([recall_table(rows), reached, cost + "."])
-
-
-def recall_table(rows: dict[str, dict[str, float]]) -> str:
-    """Recall both ways, one row a split or way, aligned."""
-    columns = [
-        "i2t_r1",
-        "i2t_r5",
-        "i2t_r10",
-        "t2i_r1",
-        "t2i_r5",
-        "t2i_r10",
-        "rsum",
-        "i2t_median_rank",
-        "t2i_median_rank",
-    ]
-    titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
-    widths = [max(len(title), 5) for title in titles]
-    names = max(6, *(len(name) for name in rows))
-    lines = ["  ".join([" " * names, *(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True))])]
-    for name, figures in rows.items():
-        cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
-        lines.append("  ".join([f"{name:{names}}", *cells]))
-    return "\n".join(lines)
-
-
-def map_table(rows: dict[str, dict[str, float]]) -> str:
-    """mAP both ways and their mean, over all items and among the first k; one row a split."""
-    from truepair.pages.run.tables import aligned
-
-    names = list(next(iter(rows.values())))
-    titles = [map_title(name) for name in names]
-    body = [[row, *(f"{figures[name]:.3f}" for name in names)] for row, figures in rows.items()]
-    return aligned([["", *titles], *body])
-
-
-def map_title(name: str) -> str:
-    """`map_i2t_at_50` → `mAP@50 i→t`."""
-    way = next((arrow for part, arrow in (("_i2t", "i→t"), ("_t2i", "t→i")) if part in name), "mean")
-    return f"mAP{'@' + name.split('_at_')[1] if '_at_' in name else ''} {way}"
-
-
-def class_table(rows: list[ClassFigures]) -> str:
-    """One row a class: its name, its queries and their mAP each way."""
-    from truepair.pages.run.tables import aligned
-
-    table = [["class", "images", "mAP i→t", "texts", "mAP t→i"]]
-    table += [
-        [row.name, f"{row.images:,}", f"{row.map_i2t:.3f}", f"{row.texts:,}", f"{row.map_t2i:.3f}"] for row in rows
-    ]
-    return aligned(table)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.shared import say
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError
+from truepair.phrases import aligned
 
 DESCRIPTION = """\
 The most suspicious class labels of a finished run that learns from labels (--method uot-rcl, elr-cmr, mrl, ce), with
@@ -52,7 +53,6 @@ def run_labels(options: argparse.Namespace) -> None:
         raise InputError(f"--top is {options.top}; expected at least 1")
     from truepair.pages.labels.inspection import inspect_labels
     from truepair.pages.labels.write import SCORE, check_out, summary, suspect_rows, write_inspection
-    from truepair.pages.run.tables import aligned
 
     out = options.out or options.run / "labels"
     check_out(out)
@@ -63,9 +63,3 @@ def run_labels(options: argparse.Namespace) -> None:
     if found.missing:
         print(f"\nNo page, retrieval figures or t-SNE: {found.missing}.")
     print("\n" + "\n".join(str(path) for path in written))
-
-
-def say(text: str) -> None:
-    """Tell somebody who waits at a terminal what is being done."""
-    if sys.stderr.isatty():
-        print(f"{text} …", file=sys.stderr)

@@ -6,30 +6,27 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from truepair import __version__
 from truepair.cli.analyse import add_analyse
 from truepair.cli.audit import add_audit
-from truepair.cli.data import DATA_HELP, add_describe, add_noise
-from truepair.cli.evaluate import add_evaluate, map_table, recall_table
+from truepair.cli.demo import add_demo
+from truepair.cli.describe import add_describe
+from truepair.cli.evaluate import add_evaluate
 from truepair.cli.import_checkpoint import add_import
 from truepair.cli.labels import add_labels
-from truepair.cli.options import add_options, add_shared_options, given_options, options_of_others
+from truepair.cli.noise import add_noise
 from truepair.cli.report import add_report
-from truepair.data.config import Augmentation, DataConfig
-from truepair.engines.config import MODELS
-from truepair.errors import InputError, TruepairError
-from truepair.methods import CONFIGS
-from truepair.training.config import TrainingConfig
+from truepair.cli.train import add_train
+from truepair.errors import TruepairError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 2 an error the user can mend, 130 interrupted, 141 nobody reads
     what is printed any more.
     """
-    options = build_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = build_parser(given).parse_args(given)
     try:
         command: int | None = options.command(options)
         sys.stdout.flush()
@@ -45,169 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of every command; the help of `train` shows what belongs to the method and engine in `arguments`."""
     parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    runs = (add_train, add_evaluate, add_report, add_analyse, add_labels)
-    for add in (add_demo, add_audit, *runs, add_noise, add_describe, add_import):
+    for add in (add_demo, add_audit):
+        add(commands)
+    add_train(commands, arguments)
+    for add in (add_evaluate, add_report, add_analyse, add_labels, add_noise, add_describe, add_import):
         add(commands)
     return parser
-
-
-def add_demo(commands: Any) -> None:
-    parser = commands.add_parser("demo", help="see a robust and a non-robust model trained on the same noisy pairs")
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write [default: demo]")
-    parser.add_argument("--epochs", type=int, default=12, metavar="N", help="epochs of each model [default: 12]")
-    parser.add_argument(
-        "--noise", type=float, default=0.4, metavar="X", help="share of mismatched pairs [default: 0.4]"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything [default: 0]")
-    parser.add_argument("--data", default="scenes:1000", metavar="DATA", help=DATA_HELP + " [default: scenes:1000]")
-    parser.set_defaults(command=run_demo)
-
-
-def run_demo(options: argparse.Namespace) -> None:
-    from truepair.pages.demo.run import run_demo as demo
-
-    demo(options.out, source=options.data, epochs=options.epochs, noise=options.noise, seed=options.seed)
-
-
-def add_train(commands: Any) -> None:
-    parser = commands.add_parser(
-        "train",
-        help="train a model; leaves a run folder with its figures",
-        description="Train a retrieval model on pairs of which some are mismatched. Leaves a run folder.",
-    )
-    parser.add_argument("data", nargs="?", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--out", type=Path, metavar="RUN", help="run folder, new or empty (required)")
-    parser.add_argument(
-        "--resume",
-        nargs="?",
-        const=True,
-        metavar="RUN",
-        help="continue the unfinished run in RUN (or in --out) exactly where it stopped, with the options it keeps",
-    )
-    parser.add_argument("--method", choices=sorted(CONFIGS), help="how to train [default: crcl]")
-    parser.add_argument("--model", choices=list(MODELS), help="similarity engine [default: global]")
-    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
-    )
-    add_options(parser, "data", DataConfig)
-    add_options(parser, "training", TrainingConfig)
-    add_options(parser, "augmentation", Augmentation)
-    add_shared_options(parser, "model", MODELS)
-    for name, config in CONFIGS.items():
-        add_options(parser, f"options of --method {name}", config, prefix=f"{name}-")
-    parser.set_defaults(command=run_train)
-
-
-def run_train(options: argparse.Namespace) -> None:
-    from truepair.training.jobs import read_job, train_job
-    from truepair.training.run_folder import RunFolder
-
-    folder = Path(options.resume) if isinstance(options.resume, str) else options.out
-    if folder is None or (options.data is None and not options.resume):
-        missing = "--out" if folder is None else "DATA"
-        raise InputError(
-            f"train needs {missing}, as in: truepair train scenes --method crcl --noise 0.4 --out runs/first"
-        )
-    if options.resume and options.data is None:
-        refuse_other_options(options, folder)
-        job, threads = read_job(folder)
-    else:
-        job, threads = job_of(options), options.threads
-    if options.resume and RunFolder(folder).finished:
-        print(f"{folder} was finished earlier; nothing is left to train.")
-    use_threads(threads)
-    try:
-        run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
-    except KeyboardInterrupt:
-        if (folder / "config.json").exists():  # else it was before training began
-            print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
-        raise
-    print(summary(run.result))
-    print(f"Run folder: {run.path}")
-
-
-def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
-    """A run is resumed with what its folder says; an option beside it would have no effect.
-
-    Raises:
-        InputError: there is one.
-    """
-    known = {"command", "data", "out", "resume", "threads", "quiet", "method", "model"}
-    others = [name for name in vars(options) if name not in known]
-    others += [name for name in ("method", "model", "threads") if getattr(options, name) is not None]
-    if isinstance(options.resume, str) and options.out is not None:
-        others.append("out")
-    if others:
-        option = f"--{others[0]}".replace("_", "-")
-        raise InputError(f"--resume {folder} continues with the options that run was started with; leave {option} out")
-
-
-def job_of(options: argparse.Namespace) -> Any:
-    """The `Job` the command line describes.
-
-    Raises:
-        InputError: an option of another method than the chosen one was given, or a value is out of range.
-    """
-    from truepair.training.jobs import Job
-    from truepair.training.setup import Setup
-
-    method = options.method or "crcl"
-    for name, config in CONFIGS.items():
-        foreign = given_options(options, config, prefix=f"{name}-")
-        if foreign and name != method:
-            option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
-            raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
-    model = options.model or "global"
-    for option, names in options_of_others(options, MODELS, model):
-        owners = " and ".join(names)
-        raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
-    return Job(
-        data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
-        method=method,
-        method_options=given_options(options, CONFIGS[method], prefix=f"{method}-"),
-        setup=Setup(
-            training=TrainingConfig(**given_options(options, TrainingConfig)),
-            model=MODELS[model](**given_options(options, MODELS[model])),
-            augmentation=Augmentation(**given_options(options, Augmentation)),
-        ),
-    )
-
-
-def use_threads(threads: int | None) -> None:
-    if threads is None:
-        return
-    if threads < 1:
-        raise InputError(f"--threads is {threads}; expected at least 1")
-    import torch
-
-    torch.set_num_threads(threads)
-
-
-def summary(result: dict[str, Any]) -> str:
-    """The figures of a finished run as people read them."""
-    lines = []
-    figures = {split: result[split] for split in ("dev", "test") if result[split] is not None}
-    corrected = result.get("labels")
-    if figures:
-        lines.append(map_table(figures) if corrected else recall_table(figures))
-    found = result["detection"]
-    if corrected and corrected["given_accuracy"] is not None:
-        lines.append(
-            f"Labels right: {100 * corrected['given_accuracy']:.1f} % as given, "
-            f"{100 * corrected['corrected_accuracy']:.1f} % corrected ({corrected['repaired']} repaired, "
-            f"{corrected['spoiled']} spoiled); wrong ones found: AUROC {found['auroc']:.4f}"
-            if found["auroc"] is not None
-            else f"Labels right: all as given, {100 * corrected['corrected_accuracy']:.1f} % corrected"
-        )
-        return "\n".join(lines)
-    if found is not None and found["auroc"] is not None:
-        lines.append(
-            f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
-            f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % mismatched)"
-        )
-    return "\n".join(lines)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import argparse
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 ABSENT = argparse.SUPPRESS
 
 
-def add_options(parser: argparse.ArgumentParser, title: str, config: type[Any], *, prefix: str = "") -> None:
-    """One option per field of `config` that has help, under a heading; options not given leave no trace."""
+def add_options(
+    parser: argparse.ArgumentParser,
+    title: str,
+    config: type[Any],
+    *,
+    prefix: str = "",
+    hidden: bool = False,
+    leave_out: Collection[str] = (),
+) -> None:
+    """One option per field of `config` that has help, under a heading; options not given leave no trace.
+
+    Args:
+        hidden: take them, but do not show them in the help.
+        leave_out: fields that get no option.
+    """
     group = parser.add_argument_group(title)
     hints = get_type_hints(config)
     for option in fields(config):
-        if "help" not in option.metadata:
-            continue
-        add_option(group, option, hints[option.name], prefix=prefix)
+        if "help" in option.metadata and option.name not in leave_out:
+            add_option(group, option, hints[option.name], prefix=prefix, hidden=hidden)
 
 
-def add_option(
-    group: Any, option: Field[Any], hint: Any, *, prefix: str = "", whose: str = "", others: str = ""
-) -> None:
+def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", hidden: bool = False) -> None:
     name = f"--{prefix}{option.name}".replace("_", "-")
-    described = whose + describe(option) + others
+    described = argparse.SUPPRESS if hidden else describe(option)
     if hint is bool:
         group.add_argument(name, dest=prefix + option.name, action="store_true", default=ABSENT, help=described)
         return
@@ -41,26 +51,23 @@ def add_option(
     )
 
 
-def add_shared_options(parser: argparse.ArgumentParser, title: str, kinds: dict[str, type[Any]]) -> None:
-    """One option per field name of several configs, under a heading; the help of each says whose it is."""
-    group = parser.add_argument_group(title)
-    known: dict[str, list[str]] = {}
-    for name, config in kinds.items():
-        for option in fields(config):
-            known.setdefault(option.name, []).append(name)
-    for field_name, names in known.items():
-        config = kinds[names[0]]
-        option = next(option for option in fields(config) if option.name == field_name)
-        whose = "" if len(names) == len(kinds) else f"{', '.join(names)}: "
-        defaults = {name: kinds[name].__dataclass_fields__[field_name].default for name in names}
-        others = [f"{name}: {value}" for name, value in defaults.items() if value != option.default]
-        add_option(
-            group,
-            option,
-            get_type_hints(config)[field_name],
-            whose=whose,
-            others=f" [{', '.join(others)}]" if others else "",
-        )
+def add_engine_options(parser: argparse.ArgumentParser, engines: dict[str, type[Any]], chosen: str | None) -> None:
+    """The options of all engines, which share names such as --width; the help shows those of the chosen one only."""
+    known: set[str] = set()
+    for name in sorted(engines, key=lambda name: name != chosen):
+        add_options(parser, f"engine {name}", engines[name], hidden=name != chosen, leave_out=known)
+        known |= {option.name for option in fields(engines[name])}
+
+
+def option_in(arguments: Sequence[str], option: str) -> str | None:
+    """The last value that a command line gives an option, before it is parsed; None where it gives none."""
+    value = None
+    for place, word in enumerate(arguments):
+        if word == option and place + 1 < len(arguments):
+            value = arguments[place + 1]
+        elif word.startswith(f"{option}="):
+            value = word[len(option) + 1 :]
+    return value
 
 
 def options_of_others(

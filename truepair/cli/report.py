@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import InputError
+from truepair.phrases import aligned
 
 COMPARISON = Path("report")
 
@@ -34,7 +35,7 @@ def add_report(commands: Any) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Print and write the report of each run, then what compares them."""
     from truepair.pages.run.division import read_report
-    from truepair.pages.run.tables import aligned, epoch_rows
+    from truepair.pages.run.tables import epoch_rows
     from truepair.pages.run.write import summary, write_comparison, write_report
 
     names = names_of(options.runs)

@@ -16,7 +16,7 @@ from truepair.audit.scoring.row_ranges import whole
 from truepair.audit.tables.pair_table import described_columns
 from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
-from truepair.pages.audit.phrases import are, counted, percent, percent_span
+from truepair.phrases import are, counted, percent, percent_span
 
 WAYS = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",

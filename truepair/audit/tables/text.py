@@ -15,7 +15,7 @@ from truepair.audit.tables.summary import (
     worst_of,
 )
 from truepair.audit.warnings import warnings_of
-from truepair.pages.audit.phrases import counted, percent, percent_span
+from truepair.phrases import counted, percent, percent_span
 
 WORST = 10
 CAPTION, ID, REASON = 36, 24, 52

@@ -28,7 +28,7 @@ from truepair.data.pairs import IntArray
 from truepair.pages.audit import charts
 from truepair.pages.audit.cards import Album, Shown, clipped
 from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
-from truepair.pages.audit.phrases import percent, percent_span
+from truepair.phrases import percent, percent_span
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
 OPTION = re.compile(r"(truepair train )?--[a-z][a-z-]*( [0-9.]*[0-9]| [a-z]+-[a-z]+)?")

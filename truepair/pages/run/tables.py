@@ -59,12 +59,6 @@ def example_rows(examples: Sequence[Example], ordered_by: str) -> Rows:
     return rows
 
 
-def aligned(rows: Rows) -> str:
-    """Columns of equal width, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-
-
 def markdown(rows: Rows) -> str:
     titles, *body = [[escaped(cell) for cell in row] for row in rows]
     lines = [titles, ["---"] * len(titles), *body]

@@ -11,6 +11,7 @@ import pytest
 from truepair.cli.main import main
 from truepair.cli.options import whole_numbers
 from truepair.data.text import Vocabulary
+from truepair.methods import CONFIGS
 from truepair.training.fit import open_run
 from truepair.training.run_folder import read_lines
 
@@ -39,25 +40,52 @@ def test_help_is_instant(arguments):
     assert min(seconds) < 1.0
 
 
-def test_help_loads_no_torch():
-    code = "import sys; from truepair.cli.main import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "--method", "disncl", "--help"]])
+def test_help_loads_no_torch(arguments):
+    code = (
+        f"import sys; from truepair.cli.main import main\ntry: main({arguments})\n"
+        "except SystemExit: sys.exit(any(name in sys.modules for name in ('torch', 'sklearn', 'pyarrow', 'jinja2')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_every_option_of_train_is_described_with_its_default(capsys):
+def help_of(capsys, *arguments):
     with pytest.raises(SystemExit):
-        main(["train", "--help"])
-    text = capsys.readouterr().out
-    for expected in [
-        "--crcl-momentum",
-        "(eq. 10)",
-        "[default: 0.8]",
-        "--noise-kind",
-        "DECL",
-        "--pooling",
-        "[default: 128]",
-    ]:
+        main(["train", *arguments, "--help"])
+    return capsys.readouterr().out
+
+
+def test_help_of_train_shows_what_all_methods_share_and_where_the_rest_is(capsys):
+    text = help_of(capsys)
+    for expected in ["--noise-kind", "DECL", "[default: 128]", "truepair train --method gsc --help"]:
         assert expected in text
+    for heading in ["\ndata:\n", "\ntraining:\n", "\naugmentation:\n"]:
+        assert heading in text
+    assert "--crcl-" not in text
+    assert "--gsc-" not in text
+    assert "--width" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "hidden"),
+    [
+        (["--method", "crcl"], ["--crcl-momentum", "(eq. 10)", "[default: 0.8]", "--pooling"], ["--gsc-", "--hidden"]),
+        (["--method=gsc", "--model=sgr"], ["--gsc-co-train", "--reasoning-steps"], ["--crcl-", "--pooling"]),
+        (["--model", "mlp"], ["--hidden-width", "[default: 512]"], ["--crcl-", "--pooling", "--dropout"]),
+    ],
+)
+def test_help_of_train_shows_the_options_of_the_method_and_the_engine(arguments, shown, hidden, capsys):
+    text = " ".join(help_of(capsys, *arguments).split())
+    assert [option for option in shown if option not in text] == []
+    assert [option for option in hidden if option in text] == []
+
+
+@pytest.mark.parametrize("method", CONFIGS)
+def test_help_of_a_method_shows_all_its_options_once(method, capsys):
+    text = help_of(capsys, "--method", method)
+    rows = [line.split()[0] for line in text.split(f"method {method}:")[1].splitlines() if line.startswith("  --")]
+    options = [name for name, field in CONFIGS[method].__dataclass_fields__.items() if "help" in field.metadata]
+    assert sorted(rows) == sorted(f"--{method}-{name}".replace("_", "-") for name in options)
 
 
 def test_train_leaves_a_whole_run_folder(run, capsys):

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import truepair
-from truepair.cli.evaluate import add_evaluate, class_table, map_table, recall_table
+from truepair.cli.evaluate import add_evaluate
+from truepair.cli.figures import class_table, map_table, recall_table
 from truepair.data.config import DataConfig
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig

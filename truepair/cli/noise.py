@@ -1,19 +1,13 @@
-"""`truepair noise` and `truepair describe`, and what every command says about its data argument."""
+"""`truepair noise`: an index file of mismatched pairs, or of wrong labels."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.shared import DATA_HELP
 from truepair.errors import InputError
-
-DATA_HELP = (
-    "a folder in the field's precomp layout ({split}_ims.npy, {split}_caps.txt or .tsv, …); a file of labelled "
-    "features (.mat, .npz, .h5, .hdf5, .h5py) or Wikipedia's folder of them; a folder of pictures with a .jsonl table; "
-    "or scenes, the built-in drawings (scenes:500 for 500 training pictures)"
-)
 
 
 def add_noise(commands: Any) -> None:
@@ -73,20 +67,3 @@ def run_label_noise(options: argparse.Namespace) -> None:
     rate = 100 * (pairs.label_noise_rate or 0)
     classes = len(pairs.class_names)
     print(f"{options.out}: {rate:.2f} % of {len(pairs)} labels wrong ({options.kind}, {classes} classes)")
-
-
-def add_describe(commands: Any) -> None:
-    parser = commands.add_parser(
-        "describe", help="counts, shapes, classes, captions per image, missing and odd entries"
-    )
-    parser.add_argument("data", metavar="DATA", help=DATA_HELP)
-    parser.add_argument("--label", metavar="COLUMN", help="count the pairs of each class in this column")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(command=run_describe)
-
-
-def run_describe(options: argparse.Namespace) -> None:
-    from truepair.data.describe import describe
-
-    description = describe(options.data, label=options.label)
-    print(json.dumps(description.to_dict(), indent=2) if options.json else description.render())

@@ -20,3 +20,9 @@ def counted(number: int, noun: str) -> str:
 
 def are(number: int) -> str:
     return "is" if number == 1 else "are"
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """Columns of equal width, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

@@ -1,0 +1,27 @@
+"""`truepair demo`: a robust and a non-robust model trained on the same noisy pairs, as a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from truepair.cli.shared import DATA_HELP
+
+
+def add_demo(commands: Any) -> None:
+    parser = commands.add_parser("demo", help="see a robust and a non-robust model trained on the same noisy pairs")
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write [default: demo]")
+    parser.add_argument("--epochs", type=int, default=12, metavar="N", help="epochs of each model [default: 12]")
+    parser.add_argument(
+        "--noise", type=float, default=0.4, metavar="X", help="share of mismatched pairs [default: 0.4]"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything [default: 0]")
+    parser.add_argument("--data", default="scenes:1000", metavar="DATA", help=DATA_HELP + " [default: scenes:1000]")
+    parser.set_defaults(command=run_demo)
+
+
+def run_demo(options: argparse.Namespace) -> None:
+    from truepair.pages.demo.run import run_demo as demo
+
+    demo(options.out, source=options.data, epochs=options.epochs, noise=options.noise, seed=options.seed)

@@ -1,0 +1,172 @@
+"""`truepair train`: a model from a data set; leaves a run folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from truepair.cli.figures import map_table, recall_table
+from truepair.cli.options import add_engine_options, add_options, given_options, option_in, options_of_others
+from truepair.cli.shared import DATA_HELP, use_threads
+from truepair.data.config import Augmentation, DataConfig
+from truepair.engines.config import MODELS
+from truepair.errors import InputError
+from truepair.methods import CONFIGS
+from truepair.training.config import TrainingConfig
+
+DESCRIPTION = """\
+Train a retrieval model on pairs of which some are mismatched. Leaves a run folder.
+
+The options of a method and of an engine are shown with it:
+  truepair train --method gsc --help
+  truepair train --method crcl --model sgr --help"""
+
+
+def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
+    """Add the command; its help shows the options of the method and the engine that `arguments` name, if any.
+
+    The options of all others are taken as well, so that one beside the wrong method gets an answer of its own.
+    """
+    method, engine = option_in(arguments, "--method"), option_in(arguments, "--model")
+    parser = commands.add_parser(
+        "train",
+        help="train a model; leaves a run folder with its figures",
+        usage="truepair train [DATA] --out RUN [--method METHOD] [--model ENGINE] [options]",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data", nargs="?", metavar="DATA", help=DATA_HELP)
+    parser.add_argument("--out", type=Path, metavar="RUN", help="run folder, new or empty (required)")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const=True,
+        metavar="RUN",
+        help="continue the unfinished run in RUN (or in --out) exactly where it stopped, with the options it keeps",
+    )
+    parser.add_argument(
+        "--method",
+        choices=sorted(CONFIGS),
+        metavar="METHOD",
+        help=f"how to train: {', '.join(sorted(CONFIGS))} [default: crcl]",
+    )
+    parser.add_argument(
+        "--model",
+        choices=list(MODELS),
+        metavar="ENGINE",
+        help=f"similarity engine: {', '.join(MODELS)} [default: global]",
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
+    )
+    add_options(parser, "data", DataConfig)
+    add_options(parser, "training", TrainingConfig)
+    add_options(parser, "augmentation", Augmentation)
+    add_engine_options(parser, MODELS, engine or ("global" if method else None))
+    for name, config in CONFIGS.items():
+        add_options(parser, f"method {name}", config, prefix=f"{name}-", hidden=name != method)
+    parser.set_defaults(command=run_train)
+
+
+def run_train(options: argparse.Namespace) -> None:
+    from truepair.training.jobs import read_job, train_job
+    from truepair.training.run_folder import RunFolder
+
+    folder = Path(options.resume) if isinstance(options.resume, str) else options.out
+    if folder is None or (options.data is None and not options.resume):
+        missing = "--out" if folder is None else "DATA"
+        raise InputError(
+            f"train needs {missing}, as in: truepair train scenes --method crcl --noise 0.4 --out runs/first"
+        )
+    if options.resume and options.data is None:
+        refuse_other_options(options, folder)
+        job, threads = read_job(folder)
+    else:
+        job, threads = job_of(options), options.threads
+    if options.resume and RunFolder(folder).finished:
+        print(f"{folder} was finished earlier; nothing is left to train.")
+    use_threads(threads)
+    try:
+        run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
+    except KeyboardInterrupt:
+        if (folder / "config.json").exists():  # else it was before training began
+            print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
+        raise
+    print(summary(run.result))
+    print(f"Run folder: {run.path}")
+
+
+def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
+    """A run is resumed with what its folder says; an option beside it would have no effect.
+
+    Raises:
+        InputError: there is one.
+    """
+    known = {"command", "data", "out", "resume", "threads", "quiet", "method", "model"}
+    others = [name for name in vars(options) if name not in known]
+    others += [name for name in ("method", "model", "threads") if getattr(options, name) is not None]
+    if isinstance(options.resume, str) and options.out is not None:
+        others.append("out")
+    if others:
+        option = f"--{others[0]}".replace("_", "-")
+        raise InputError(f"--resume {folder} continues with the options that run was started with; leave {option} out")
+
+
+def job_of(options: argparse.Namespace) -> Any:
+    """The `Job` the command line describes.
+
+    Raises:
+        InputError: an option of another method than the chosen one was given, or a value is out of range.
+    """
+    from truepair.training.jobs import Job
+    from truepair.training.setup import Setup
+
+    method = options.method or "crcl"
+    for name, config in CONFIGS.items():
+        foreign = given_options(options, config, prefix=f"{name}-")
+        if foreign and name != method:
+            option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
+            raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
+    model = options.model or "global"
+    for option, names in options_of_others(options, MODELS, model):
+        owners = " and ".join(names)
+        raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
+    return Job(
+        data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
+        method=method,
+        method_options=given_options(options, CONFIGS[method], prefix=f"{method}-"),
+        setup=Setup(
+            training=TrainingConfig(**given_options(options, TrainingConfig)),
+            model=MODELS[model](**given_options(options, MODELS[model])),
+            augmentation=Augmentation(**given_options(options, Augmentation)),
+        ),
+    )
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The figures of a finished run as people read them."""
+    lines = []
+    figures = {split: result[split] for split in ("dev", "test") if result[split] is not None}
+    corrected = result.get("labels")
+    if figures:
+        lines.append(map_table(figures) if corrected else recall_table(figures))
+    found = result["detection"]
+    if corrected and corrected["given_accuracy"] is not None:
+        lines.append(
+            f"Labels right: {100 * corrected['given_accuracy']:.1f} % as given, "
+            f"{100 * corrected['corrected_accuracy']:.1f} % corrected ({corrected['repaired']} repaired, "
+            f"{corrected['spoiled']} spoiled); wrong ones found: AUROC {found['auroc']:.4f}"
+            if found["auroc"] is not None
+            else f"Labels right: all as given, {100 * corrected['corrected_accuracy']:.1f} % corrected"
+        )
+        return "\n".join(lines)
+    if found is not None and found["auroc"] is not None:
+        lines.append(
+            f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
+            f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % mismatched)"
+        )
+    return "\n".join(lines)
