@@ -11,13 +11,14 @@ The whole public interface, loaded when first used so that `import truepair` is 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from truepair.audit.audit import audit
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from truepair.evaluation import evaluate
     from truepair.evaluation.two_stage import TwoStage, evaluate_two_stage
     from truepair.methods import build_method
+    from truepair.pages.audit.audited import audit_with_page as audit
     from truepair.training.fit import Run, fit, open_run
     from truepair.training.importing import import_checkpoint
     from truepair.training.setup import Setup
 
 _HOME = {
-    "audit": "truepair.audit.audit",
     "describe": "truepair.data.describe",
     "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",
@@ -56,7 +57,7 @@ _HOME = {
     "import_checkpoint": "truepair.training.importing",
     "Setup": "truepair.training.setup",
 }
-_ROOMS = ("correspondence", "data", "evaluation", "losses", "methods", "models", "training", "transport")
+_ROOMS = ("audit", "correspondence", "data", "engines", "evaluation", "losses", "methods", "training", "transport")
 
 __all__ = [
     "EnsembleModel",
@@ -95,3 +96,24 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME, *_ROOMS})
+
+
+class _Audit(ModuleType):
+    """The package `truepair.audit`; called, it is the function."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        from truepair.pages.audit.audited import audit_with_page
+
+        return audit_with_page(*arguments, **options)
+
+
+class _Facade(ModuleType):
+    """Python binds `truepair.audit` to the package as soon as a part of it is imported; it stays callable."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "audit" and isinstance(value, ModuleType):
+            value.__class__ = _Audit
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Facade

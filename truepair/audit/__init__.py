@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,18 +21,6 @@ _HOME = {
     "Verdict": "truepair.audit.result",
 }
 __all__ = ["AuditOptions", "AuditResult", "CrossFitting", "Rematch", "Verdict", "audit", "open_collection"]
-
-
-class _Room(ModuleType):
-    """Python binds `truepair.audit` to this room as soon as a part of it is imported; called, it is the function."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> AuditResult:
-        from truepair.audit.audit import audit
-
-        return audit(*arguments, **options)
-
-
-sys.modules[__name__].__class__ = _Room
 
 
 def __getattr__(name: str) -> Any:

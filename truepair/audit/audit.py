@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ def audit(
     progress: bool | None = None,
     say: Say = lambda text: None,
     asked: dict[str, Any] | None = None,
+    page: Callable[[AuditResult], str] | None = None,
 ) -> AuditResult:
     """Find out which pairs are mismatched, how sure that is, and what would fit better; nothing of the input changes.
 
@@ -41,8 +42,8 @@ def audit(
 
     Args:
         pairs: `Pairs`, a collection (`inputs.open_collection`), or the name of a source.
-        out: folder for the results: pairs.parquet, summary.json, report.html, problems.parquet, duplicates.parquet.
-            An audit that was cut off goes on there. None writes nothing (and cannot be resumed).
+        out: folder for the results: pairs.parquet, summary.json, problems.parquet, duplicates.parquet, and the page. An
+            audit that was cut off goes on there. None writes nothing (and cannot be resumed).
         run: folder of a finished run.
         options: bank, rematch, engine, seed.
         crossfit: how models are trained where there is neither run nor embeddings; `options` has their bank and seed.
@@ -51,6 +52,7 @@ def audit(
         progress: bars for long steps; None shows them on a terminal.
         say: told every step.
         asked: what the summary says was asked for, beside the options; `source` is what the input is called.
+        page: makes the text of report.html; without it there is none. `truepair.audit` gives it.
 
     Raises:
         InputError: nothing can be audited, or options do not go together; the latter before any long work.
@@ -77,7 +79,7 @@ def audit(
         result = conclude(collection, way, seen, verdict, rematched, steps)
         result = replace(result, seconds=steps.seconds, options={**asked, **chosen})
         if out is not None:
-            write(result, folder, export, say)
+            write(result, folder, export, say, page)
     return result
 
 
@@ -204,11 +206,17 @@ def conclude(
     )
 
 
-def write(result: AuditResult, folder: AuditFolder, export: Sequence[str], say: Say) -> None:
+def write(
+    result: AuditResult,
+    folder: AuditFolder,
+    export: Sequence[str],
+    say: Say,
+    page: Callable[[AuditResult], str] | None = None,
+) -> None:
     """The results, and the cleaned set where it is asked for and not there yet."""
     from truepair.audit.tables import write_audit
 
-    write_audit(result, folder.path, progress=lambda name: say(f"writing {name}"))
+    write_audit(result, folder.path, page=page, progress=lambda name: say(f"writing {name}"))
     if export:
         from truepair.audit.export import export as export_pairs
 

@@ -84,11 +84,11 @@ def add_audit(commands: Any) -> None:
 
 def run_audit(options: argparse.Namespace) -> None:
     """Open, audit, write, print the summary."""
-    from truepair.audit.audit import audit
     from truepair.audit.early_checks import check_request
     from truepair.audit.folder import AuditFolder
     from truepair.audit.tables import summary_text
     from truepair.data.open_collection import open_collection
+    from truepair.pages.audit.audited import audit_with_page
 
     if options.noise and options.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
@@ -112,7 +112,7 @@ def run_audit(options: argparse.Namespace) -> None:
     trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
         collection = mismatched(open_collection(options.data, **reading, progress=quiet), options)
-        result = audit(
+        result = audit_with_page(
             collection,
             options.out,
             run=options.run,

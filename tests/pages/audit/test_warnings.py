@@ -11,6 +11,7 @@ from tests.pages.audit.test_write import Tags
 from truepair.audit.result import DuplicateGroup
 from truepair.audit.tables import summary_text, warnings_of, write_audit
 from truepair.data.collection import Problem
+from truepair.pages.audit.page import render_page
 
 
 def judged(result=None, *, details=None, **verdict):
@@ -128,7 +129,7 @@ def test_the_same_sentences_everywhere(tmp_path):
         made_result(collection=collection), noise_rate=0.95, noise_rate_low=0.5, noise_rate_high=1.0,
         details={"known_mismatched": {"random": 40}},
     )  # fmt: skip
-    write_audit(result, tmp_path)
+    write_audit(result, tmp_path, page=render_page)
     warnings = result.warnings
     assert len(warnings) == 2
     assert json.loads((tmp_path / "summary.json").read_text())["warnings"] == warnings
@@ -140,7 +141,7 @@ def test_the_same_sentences_everywhere(tmp_path):
     assert max(map(len, summary_text(result).split("\n\n")[1].splitlines())) <= 110
     assert "<code>--epochs</code>" in (tmp_path / "report.html").read_text()
     assert words.index(warnings[0]) < words.index("How many are mismatched")
-    write_audit(judged(), tmp_path)
+    write_audit(judged(), tmp_path, page=render_page)
     assert json.loads((tmp_path / "summary.json").read_text())["warnings"] == []
     page = (tmp_path / "report.html").read_text()
     assert "Careful" not in page and "Careful" not in summary_text(judged())
@@ -157,7 +158,7 @@ def test_the_same_sentences_everywhere(tmp_path):
     ],
 )
 def test_a_trial_is_named_as_one(tmp_path, options, said):
-    write_audit(replace(judged(), options=options), tmp_path)
+    write_audit(replace(judged(), options=options), tmp_path, page=render_page)
     words = Tags((tmp_path / "report.html").read_text()).words
     assert ("This is a trial" in words) == (said is not None)
     assert said is None or said in words
@@ -165,7 +166,7 @@ def test_a_trial_is_named_as_one(tmp_path, options, said):
 
 
 def test_every_word_of_the_page_is_explained(tmp_path):
-    write_audit(judged(), tmp_path)
+    write_audit(judged(), tmp_path, page=render_page)
     page = (tmp_path / "report.html").read_text()
     explained = page[page.index('id="reading"') :]
     for word in (
@@ -183,6 +184,6 @@ def test_every_word_of_the_page_is_explained(tmp_path):
     assert "<code>indicator_memory</code>" in explained and "<code>mismatched</code>" in explained
     assert "mismatched on purpose, so that" in explained
     own = made_result(truth=False)
-    write_audit(own, tmp_path)
+    write_audit(own, tmp_path, page=render_page)
     page = (tmp_path / "report.html").read_text()
     assert "of the two groups" in page and "AUROC" not in page and "<code>mismatched</code>" not in page

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,6 +15,7 @@ from truepair.audit.tables import pair_table, summary_text, write_audit
 from truepair.audit.tables.summary import statement, swaps_of
 from truepair.audit.tables.text import columns_of
 from truepair.errors import InputError, TruepairError
+from truepair.pages.audit.page import render_page
 
 FILES = {"report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet"}
 
@@ -48,7 +50,7 @@ class Tags(HTMLParser):
 
 def written(tmp_path, *, worst=60, **options) -> tuple[AuditResult, dict]:
     result = made_result(**options)
-    paths = write_audit(result, tmp_path, worst=worst)
+    paths = write_audit(result, tmp_path, page=partial(render_page, worst=worst))
     assert {path.name for path in paths} == FILES == {path.name for path in tmp_path.iterdir()}
     return result, {path.name: path for path in paths}
 
@@ -235,16 +237,21 @@ def test_a_source_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
     result.collection.captions = captions
     with pytest.raises(InputError, match="shard 3 vanished"):
-        write_audit(result, tmp_path)
+        write_audit(result, tmp_path, page=render_page)
     assert (tmp_path / "pairs.parquet").read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == FILES
     with pytest.raises(TruepairError, match="could not be written"):
         write_audit(made_result(), tmp_path / "nowhere")
 
 
+def test_without_a_page_there_is_none(tmp_path):
+    assert tmp_path / "pairs.parquet" in write_audit(made_result(), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == FILES - {"report.html"}
+
+
 def test_progress_names_each_file(tmp_path):
     told = []
-    write_audit(made_result(), tmp_path, progress=told.append)
+    write_audit(made_result(), tmp_path, page=render_page, progress=told.append)
     assert set(told) == FILES
 
 

@@ -20,8 +20,7 @@ def write_audit(
     result: AuditResult,
     out: Path,
     *,
-    worst: int = 60,
-    borderline: int = 24,
+    page: Callable[[AuditResult], str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write all files of an audit into the folder `out`; returns their paths, the page first.
@@ -29,31 +28,29 @@ def write_audit(
     - `pairs.parquet`: a row for each scored pair; columns as in `pair_table.COLUMNS`, with one
       `indicator_<name>` for each indicator of the audit.
     - `problems.parquet`, `duplicates.parquet`: also where there are none; columns as in `small_tables`.
+    - `report.html`: what `page` makes of the audit; none without it.
     - `summary.json`: noise rate with its interval, counts, options, times, scores against the truth.
-    - `report.html`: needs nothing else; pictures are inside, at most 4.5 MB of them.
 
     Each file is written whole or not at all, `summary.json` last: where it is new, the others are.
 
     Args:
-        worst: pairs of the lowest probability that the page shows.
-        borderline: further pairs it shows, those with probabilities closest to ½.
         progress: called with the name of each file before it is written.
 
     Raises:
         TruepairError: a file cannot be written.
     """
-    from truepair.pages.audit.page import render_page
-
     out = Path(out)
     steps: list[tuple[str, Callable[[Path], None]]] = [
         (PAIRS, lambda path: write_pairs(result, path)),
         (PROBLEMS, lambda path: write_problems(result, path)),
         (DUPLICATE_TABLE, lambda path: write_duplicates(result, path)),
-        (PAGE, lambda path: write_text_atomically(path, render_page(result, worst=worst, borderline=borderline))),
-        (SUMMARY, lambda path: write_json_atomically(path, facts_of(result))),
     ]
+    if page is not None:
+        steps.append((PAGE, lambda path: write_text_atomically(path, page(result))))
+    steps.append((SUMMARY, lambda path: write_json_atomically(path, facts_of(result))))
     for name, write in steps:
         if progress is not None:
             progress(name)
         write(out / name)
-    return [out / name for name in (PAGE, PAIRS, SUMMARY, PROBLEMS, DUPLICATE_TABLE)]
+    order = (PAGE, PAIRS, SUMMARY, PROBLEMS, DUPLICATE_TABLE)
+    return sorted((out / name for name, _ in steps), key=lambda path: order.index(path.name))

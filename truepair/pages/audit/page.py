@@ -64,8 +64,13 @@ class Reason:
     examples: list[Problem]
 
 
-def render_page(result: AuditResult, *, worst: int, borderline: int) -> str:
-    """The page of an audit, light or dark as the reader's system is."""
+def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -> str:
+    """The page of an audit, light or dark as the reader's system is.
+
+    Args:
+        worst: pairs of the lowest probability to show.
+        borderline: further pairs to show, those with probabilities closest to ½.
+    """
     environment = Environment(
         loader=PackageLoader("truepair.pages.audit", "."),
         autoescape=True,
