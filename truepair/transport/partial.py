@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from truepair.errors import InputError
-from truepair.transport.balanced import MOST_ITERATIONS
+from truepair.transport.balanced import MOST_ITERATIONS, plan_of
 from truepair.transport.problem import Problem, check_allowed, check_problem
-from truepair.transport.solve import solve, warn_unless_converged
 
 ROUNDING = 1e-6
 """How far the mass may exceed a total, as a share of it, and still means all of it."""
@@ -32,8 +33,8 @@ def partial_transport(
     applications on positive-unlabeled learning", section 3.1). Shape and dtype are those of the cost.
 
     Args:
-        cost: (n, m) or a batch (B, n, m). +inf forbids a cell; a row or column of them stays behind whole. A constant
-            added to the costs changes nothing.
+        cost: (n, m), or (B, n, m) for B problems one after another. +inf forbids a cell; a row or column of them stays
+            behind whole. A constant added to the costs changes nothing.
         row_mass: (n,) or (B, n), ≥ 0, not all zero.
         column_mass: (m,) or (B, m); the totals may differ.
         mass: above 0 and at most the smaller total.
@@ -43,25 +44,23 @@ def partial_transport(
         InputError: as `sinkhorn` does, but for totals that differ, and where `mass` is out of range, or more than the
             rows or columns hold that have a cell which is not forbidden.
     """
+    if cost.ndim == 3 and len(cost) == len(row_mass) == len(column_mass) > 0:
+        one = partial(
+            partial_transport, mass=mass, epsilon=epsilon, tolerance=tolerance, most_iterations=most_iterations
+        )
+        return torch.stack([one(*parts) for parts in zip(cost, row_mass, column_mass, strict=True)])
     inner = check_problem(cost, row_mass, column_mass, epsilon=epsilon, equal_totals=False)
-    row_total, column_total = inner.rows.sum(dim=1), inner.columns.sum(dim=1)
-    least = float(torch.minimum(row_total, column_total).amin())
+    row_total, column_total = inner.rows.sum(), inner.columns.sum()
+    least = float(torch.minimum(row_total, column_total))
     if not 0 < mass <= least * (1 + ROUNDING):
         raise InputError(f"mass is {mass}; expected above 0 and at most {least}, the smaller total of the masses")
     _check_room(inner, mass)
-    problem = Problem(
-        _with_border(inner.cost),
-        torch.cat([inner.rows, _left(column_total, mass)], dim=1),
-        torch.cat([inner.columns, _left(row_total, mass)], dim=1),
-        epsilon,
-    )
+    rows = torch.cat([inner.rows, _left(column_total, mass)])
+    columns = torch.cat([inner.columns, _left(row_total, mass)])
     # What is left after rounding may differ by a hair on the two sides.
-    scale = problem.rows.sum(dim=1, keepdim=True) / problem.columns.sum(dim=1, keepdim=True)
-    problem = Problem(problem.cost, problem.rows, problem.columns * scale, epsilon)
+    problem = Problem(_with_border(inner.cost), rows, columns * (rows.sum() / columns.sum()), epsilon)
     check_allowed(problem)
-    solution = solve(problem, tolerance=tolerance, most_iterations=most_iterations)
-    warn_unless_converged(solution, tolerance)
-    return solution.plan[:, :-1, :-1].reshape(cost.shape)
+    return plan_of(problem, tolerance=tolerance, most_iterations=most_iterations)[:-1, :-1].to(cost.device)
 
 
 def _check_room(problem: Problem, mass: float) -> None:
@@ -69,10 +68,10 @@ def _check_room(problem: Problem, mass: float) -> None:
         return
     allowed = problem.cost < torch.inf
     for name, masses, usable in (
-        ("rows", problem.rows, allowed.any(dim=2)),
-        ("columns", problem.columns, allowed.any(dim=1)),
+        ("rows", problem.rows, allowed.any(dim=1)),
+        ("columns", problem.columns, allowed.any(dim=0)),
     ):
-        room = float((masses * usable).sum(dim=1).amin())
+        room = float((masses * usable).sum())
         if mass > room * (1 + ROUNDING):
             raise InputError(
                 f"mass is {mass}, but {name} with a cell that is not forbidden hold {room:.6g}; allow more cells, or "
@@ -80,17 +79,16 @@ def _check_room(problem: Problem, mass: float) -> None:
             )
 
 
-def _left(totals: Tensor, mass: float) -> Tensor:
-    """What stays behind, (B, 1); 0 where it is rounding."""
-    left = totals - mass
-    return torch.where(left > ROUNDING * 1e-3 * totals, left, 0.0)[:, None]
+def _left(total: Tensor, mass: float) -> Tensor:
+    """What stays behind, (1,); 0 where it is rounding."""
+    left = total - mass
+    return torch.where(left > ROUNDING * 1e-3 * total, left, 0.0)[None]
 
 
 def _with_border(cost: Tensor) -> Tensor:
-    batch, n, m = cost.shape
-    bordered = cost.new_zeros(batch, n + 1, m + 1)
+    n, m = cost.shape
+    bordered = cost.new_zeros(n + 1, m + 1)
     # The border costs as much as the cheapest cell rather than zero: the same plan, and better in float32.
-    least = cost.amin(dim=(1, 2), keepdim=True)
-    bordered[:, :n, :m] = cost - least.masked_fill(least == torch.inf, 0.0)
-    bordered[:, n, m] = torch.inf
+    bordered[:n, :m] = cost - cost.amin()
+    bordered[n, m] = torch.inf
     return bordered

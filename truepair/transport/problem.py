@@ -20,28 +20,28 @@ class TransportWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class Solution:
-    """A plan and how it was come by.
+    """Where a solver came to.
 
     Attributes:
-        plan: (n, m) or (B, n, m), ≥ 0.
-        iterations: steps of all solvers together; of a batch, those of the problem that took most.
-        error: Σ |marginal − wanted| over rows and columns, as a share of the mass; of a batch, the largest.
-        converged: whether the error is within the tolerance.
+        plan: (n, m), ≥ 0.
+        potential: (m,) of the columns, in units of ε.
+        iterations: steps taken.
+        error: Σ |marginal − wanted| over rows and columns, as a share of the mass.
     """
 
     plan: Tensor
+    potential: Tensor
     iterations: int
     error: float
-    converged: bool
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A batch of B ≥ 1 checked problems.
+    """One checked problem.
 
     Attributes:
-        cost: (B, n, m), finite or +inf, in the dtype that was given.
-        rows, columns: (B, n) and (B, m), ≥ 0, of equal totals, in the dtype that the solvers compute in.
+        cost: (n, m), finite or +inf, in the dtype that was given.
+        rows, columns: (n,) and (m,) masses ≥ 0 of equal totals, float64.
         epsilon: > 0.
     """
 
@@ -50,16 +50,11 @@ class Problem:
     columns: Tensor
     epsilon: float
 
-    def only(self, index: int) -> Problem:
-        """Problem `index` of the batch, as a batch of one."""
-        one = slice(index, index + 1)
-        return Problem(self.cost[one], self.rows[one], self.columns[one], self.epsilon)
-
 
 def check_problem(
     cost: Tensor, row_mass: Tensor, column_mass: Tensor, *, epsilon: float, equal_totals: bool = True
 ) -> Problem:
-    """The problem with its batch dimension, in float64 where the device has it.
+    """The problem, its masses in float64; on the CPU where the device has no float64.
 
     Unless `equal_totals` is off, the columns are scaled to the very total of the rows, and every row and column with
     mass needs a cell to put it into.
@@ -68,30 +63,7 @@ def check_problem(
         InputError: a shape, a dtype or ε does not fit, a cost is NaN or −inf, a mass is negative or not finite, all
             masses are zero, the totals differ, or a row or column with mass has no cell to put it into.
     """
-    _check_shapes(cost, row_mass, column_mass)
-    if not 0 < epsilon < math.inf:
-        raise InputError(f"epsilon is {epsilon}; expected a number above 0, such as 0.05 of the range of the costs")
-    costs = cost.detach().reshape(-1, *cost.shape[-2:])
-    precise = torch.float64 if cost.device.type != "mps" else torch.float32
-    rows = row_mass.detach().to(costs.device, precise).reshape(len(costs), -1)
-    columns = column_mass.detach().to(costs.device, precise).reshape(len(costs), -1)
-    _check_costs(costs)
-    _check_masses("row_mass", rows)
-    _check_masses("column_mass", columns)
-    totals, others = rows.sum(dim=1, keepdim=True), columns.sum(dim=1, keepdim=True)
-    if equal_totals:
-        _check_totals(totals, others)
-        columns = columns * (totals / others)
-    problem = Problem(costs, rows, columns, epsilon)
-    if equal_totals:
-        check_allowed(problem)
-    return problem
-
-
-def _check_shapes(cost: Tensor, row_mass: Tensor, column_mass: Tensor) -> None:
-    wanted = (cost.shape[:-1], cost.shape[:-2] + cost.shape[-1:])
-    fits = cost.ndim in (2, 3) and (row_mass.shape, column_mass.shape) == wanted and cost.numel() > 0
-    if not fits:
+    if cost.ndim != 2 or (row_mass.shape, column_mass.shape) != (cost.shape[:1], cost.shape[1:]) or not cost.numel():
         raise InputError(
             f"cost has shape {tuple(cost.shape)}, row_mass {tuple(row_mass.shape)}, column_mass "
             f"{tuple(column_mass.shape)}; expected (n, m), (n,) and (m,), or (B, n, m), (B, n) and (B, m), none empty"
@@ -99,39 +71,35 @@ def _check_shapes(cost: Tensor, row_mass: Tensor, column_mass: Tensor) -> None:
     for name, values in (("cost", cost), ("row_mass", row_mass), ("column_mass", column_mass)):
         if not values.is_floating_point():
             raise InputError(f"{name} is {values.dtype}; expected a floating dtype")
-
-
-def _check_costs(costs: Tensor) -> None:
-    # amin hands NaN on and needs no second array.
-    lowest = float(costs.amin())
+    if not 0 < epsilon < math.inf:
+        raise InputError(f"epsilon is {epsilon}; expected a number above 0, such as 0.05 of the range of the costs")
+    cost = cost.detach()
+    cost = cost.cpu() if cost.device.type == "mps" else cost
+    lowest = float(cost.amin())  # amin hands NaN on and needs no second array
     if math.isnan(lowest) or lowest == -math.inf:
-        bad = (costs.isnan() | (costs == -torch.inf)).nonzero()[0].tolist()
+        place = (cost.isnan() | (cost == -torch.inf)).nonzero()[0].tolist()
         raise InputError(
-            f"cost{bad[1:] if len(costs) == 1 else bad} is {costs[tuple(bad)].item()}; expected a number, "
-            "or +inf where a cell is forbidden"
+            f"cost{place} is {cost[tuple(place)].item()}; expected a number, or +inf where a cell is forbidden"
         )
-
-
-def _check_masses(name: str, masses: Tensor) -> None:
-    bad = ~((masses >= 0) & (masses < torch.inf))
-    if bool(bad.any()):
-        place = bad.nonzero()[0].tolist()
+    rows, columns = (masses.detach().to(cost.device).double() for masses in (row_mass, column_mass))
+    for name, masses in (("row_mass", rows), ("column_mass", columns)):
+        bad = ~((masses >= 0) & (masses < torch.inf))
+        if bool(bad.any()):
+            index = int(bad.nonzero()[0])
+            raise InputError(f"{name}[{index}] is {masses[index].item()}; expected a finite mass of at least 0")
+        if not bool(masses.any()):
+            raise InputError(f"{name} is zero everywhere; expected some mass to transport")
+    if not equal_totals:
+        return Problem(cost, rows, columns, epsilon)
+    total, other = rows.sum(), columns.sum()
+    if float((total - other).abs()) > EQUAL_TOTALS * float(total):
         raise InputError(
-            f"{name}{place[1:] if len(masses) == 1 else place} is {masses[tuple(place)].item()}; expected a finite "
-            "mass of at least 0"
-        )
-    if not bool((masses.sum(dim=1) > 0).all()):
-        raise InputError(f"{name} is zero everywhere; expected some mass to transport")
-
-
-def _check_totals(rows: Tensor, columns: Tensor) -> None:
-    differ = (rows - columns).abs() > EQUAL_TOTALS * rows
-    if bool(differ.any()):
-        which = int(differ.nonzero()[0, 0])
-        raise InputError(
-            f"row_mass sums to {rows[which].item()} and column_mass to {columns[which].item()}; expected equal totals. "
+            f"row_mass sums to {total.item()} and column_mass to {other.item()}; expected equal totals. "
             "Divide each by its sum, or use partial_transport"
         )
+    problem = Problem(cost, rows, columns * (total / other), epsilon)
+    check_allowed(problem)
+    return problem
 
 
 def check_allowed(problem: Problem) -> None:
@@ -143,11 +111,11 @@ def check_allowed(problem: Problem) -> None:
     if float(problem.cost.amax()) < math.inf:
         return
     rows, columns = problem.rows > 0, problem.columns > 0
-    usable = (problem.cost < torch.inf) & rows[:, :, None] & columns[:, None, :]
-    for name, filled, allowed in (("row", rows, usable.any(dim=2)), ("column", columns, usable.any(dim=1))):
+    usable = (problem.cost < torch.inf) & rows[:, None] & columns
+    for name, filled, allowed in (("row", rows, usable.any(dim=1)), ("column", columns, usable.any(dim=0))):
         stuck = filled & ~allowed
         if bool(stuck.any()):
             raise InputError(
-                f"{name} {int(stuck.nonzero()[0, 1])} has mass and every cell it could go to is forbidden (cost +inf) "
+                f"{name} {int(stuck.nonzero()[0])} has mass and every cell it could go to is forbidden (cost +inf) "
                 "or without mass; allow one, or take its mass away"
             )
