@@ -51,8 +51,8 @@ class Row:
 class PartlyClean:
     """What a method sees of a batch: untrained, but with a third of the pairs lifted to be each other's best."""
 
-    def __init__(self, engine: Any, companion: Any, batch: Any) -> None:
-        self.companion, self.batch = companion, batch
+    def __init__(self, engine: Any, auxiliary: Any, batch: Any) -> None:
+        self.auxiliary, self.batch = auxiliary, batch
         self.networks = [self]
         self.forward = NetworkForward(engine, batch)
         lifted = torch.zeros(BATCH)
@@ -68,12 +68,12 @@ def make_step(size: Size, way: str) -> Callable[[], Tensor]:
     """One optimizer step after the warm-up, on a fixed batch; returns the loss before it."""
     torch.manual_seed(0)
     method = build_method("disncl", WAYS[way])
-    subspaces = method.subspaces(size.width)
+    subspaces = method.auxiliary.subspaces
     assert subspaces is not None
     sizes = EngineSizes(size.feature_width, size.regions, VOCABULARY, 1, 1, *subspaces)
     engine = build_engine(GlobalConfig(width=size.width, pooling=size.pooling), sizes)
-    companion = method.companion(engine)
-    optimizer = build_optimizer(TrainingConfig(), method.parameter_groups(engine, companion), 1e-4)
+    auxiliary = method.auxiliary.build(engine)
+    optimizer = build_optimizer(TrainingConfig(), method.auxiliary.parameter_groups(engine, auxiliary), 1e-4)
     memory = CorrespondenceMemory(BATCH)
     method.prepare(memory)
     batch, position = random_batch(size), EpochPosition(0, 6, (Stage(10),), 0, 1, BATCH)
@@ -84,9 +84,9 @@ def make_step(size: Size, way: str) -> Callable[[], Tensor]:
         optimizer.step()
 
     def step() -> Tensor:
-        forward: Any = PartlyClean(engine, companion, batch)
-        for _ in range(method.companion_steps):
-            alone = method.companion_loss(forward, position)
+        forward: Any = PartlyClean(engine, auxiliary, batch)
+        for _ in range(method.auxiliary.steps):
+            alone = method.auxiliary.loss(forward, position)
             if alone is not None:
                 descend(alone)
         loss = method.batch_loss(forward, position, memory).per_pair.mean()

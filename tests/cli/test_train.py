@@ -11,7 +11,7 @@ import pytest
 from truepair.cli.main import main
 from truepair.cli.options import whole_numbers
 from truepair.data.text import Vocabulary
-from truepair.methods import CONFIGS
+from truepair.methods import METHODS
 from truepair.training.fit import open_run
 from truepair.training.run_folder import read_lines
 
@@ -80,11 +80,11 @@ def test_help_of_train_shows_the_options_of_the_method_and_the_engine(arguments,
     assert [option for option in hidden if option in text] == []
 
 
-@pytest.mark.parametrize("method", CONFIGS)
+@pytest.mark.parametrize("method", METHODS)
 def test_help_of_a_method_shows_all_its_options_once(method, capsys):
     text = help_of(capsys, "--method", method)
     rows = [line.split()[0] for line in text.split(f"method {method}:")[1].splitlines() if line.startswith("  --")]
-    options = [name for name, field in CONFIGS[method].__dataclass_fields__.items() if "help" in field.metadata]
+    options = [name for name, field in METHODS[method].options.__dataclass_fields__.items() if "help" in field.metadata]
     assert sorted(rows) == sorted(f"--{method}-{name}".replace("_", "-") for name in options)
 
 

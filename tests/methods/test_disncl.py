@@ -15,8 +15,8 @@ from truepair.engines.subspaces import Parts
 from truepair.errors import InputError, TrainingError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.configs import DisNCLConfig
-from truepair.methods.disentanglers import DISENTANGLERS, InformationBottleneck, gaussian_divergence
+from truepair.methods.disncl.disentanglers import DISENTANGLERS, InformationBottleneck, gaussian_divergence
+from truepair.methods.disncl.options import DisNCLConfig
 from truepair.training.setup import Setup
 
 PAIRS = 9
@@ -24,8 +24,8 @@ SIZES = EngineSizes(6, 3, 9, subspace_width=5, subspace_hidden=7)
 
 
 class GivenForward:
-    def __init__(self, similarity, ids, companion=None, parts=None):
-        self.similarity, self.companion = similarity, companion
+    def __init__(self, similarity, ids, auxiliary=None, parts=None):
+        self.similarity, self.auxiliary = similarity, auxiliary
         self.networks = [type("Network", (), {"similarity": similarity, "parts": parts})()]
         self.batch = type("Batch", (), {"ids": ids})()
 
@@ -118,14 +118,14 @@ def test_an_empty_clean_set_costs_nothing_and_teaches_nothing(similarity):
     forward = GivenForward(
         similarity.requires_grad_(),
         torch.arange(PAIRS),
-        method.companion(engine),
+        method.auxiliary.build(engine),
         (some_parts(0), some_parts(1)),
     )
     loss = method.batch_loss(forward, position(6), memory).per_pair.sum()
     assert float(loss.detach()) == 0
     (gradient,) = torch.autograd.grad(loss, similarity)
     assert float(gradient.abs().max()) == 0
-    assert method.companion_loss(forward, position(6)) is None
+    assert method.auxiliary.loss(forward, position(6)) is None
 
 
 def test_a_run_that_loses_its_clean_set_is_stopped():
@@ -323,9 +323,9 @@ def test_information_counts_by_the_share_of_clean_pairs():
     similarity, engine = similarities(), build_engine(GlobalConfig(width=8, word_width=4), SIZES)
     learner = DISENTANGLERS["fdmer"](engine, DisNCLConfig())
     losses = []
-    for companion in (learner, None):
+    for auxiliary in (learner, None):
         method, memory = prepared({"disentangler": "fdmer"})
-        forward = GivenForward(similarity, torch.arange(PAIRS), companion, (some_parts(0), some_parts(1)))
+        forward = GivenForward(similarity, torch.arange(PAIRS), auxiliary, (some_parts(0), some_parts(1)))
         losses.append(float(method.batch_loss(forward, position(6), memory).per_pair.mean()))
     clean = torch.arange(PAIRS) < 5
     terms = learner.terms(
@@ -341,14 +341,16 @@ def test_encoders_heads_and_discriminators_have_rates_of_their_own():
     rates = {"head_rate": 0.5, "exclusive_rate": 0.7, "discriminator_rate": 2.0, "main_rate": 0.1}
     method = build_method("disncl", rates)
     engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
-    companion = method.companion(engine)
-    groups = {rate: set(map(id, parameters)) for parameters, rate in method.parameter_groups(engine, companion)}
+    auxiliary = method.auxiliary.build(engine)
+    groups = {
+        rate: set(map(id, parameters)) for parameters, rate in method.auxiliary.parameter_groups(engine, auxiliary)
+    }
     assert groups.keys() == {1.0, 0.5, 0.7, 2.0}
     for rate, names in ((1.0, "base."), (0.5, ("image_inv", "text_inv")), (0.7, ("image_exc", "text_exc"))):
         assert groups[rate] == {id(p) for name, p in engine.named_parameters() if name.startswith(names)}
-    assert groups[2.0] == {id(p) for p in companion.parameters()}
-    assert [method.rate_scale(position(epoch)) for epoch in (1, 5, 6, 7)] == [1.0, 1.0, 0.1, 0.1]
-    assert [method.forgets(position(epoch)) for epoch in (1, 5, 6, 7)] == [False, False, True, False]
+    assert groups[2.0] == {id(p) for p in auxiliary.parameters()}
+    assert [method.auxiliary.rate_scale(position(epoch)) for epoch in (1, 5, 6, 7)] == [1.0, 1.0, 0.1, 0.1]
+    assert [method.auxiliary.resets_optimizer(position(epoch)) for epoch in (1, 5, 6, 7)] == [False, False, True, False]
 
 
 def test_the_optimizer_starts_anew_after_the_warm_up(tiny, tmp_path, monkeypatch):

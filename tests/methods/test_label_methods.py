@@ -14,9 +14,9 @@ from truepair.correspondence.memory import GivenClasses
 from truepair.engines.config import MLPConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses.clustering import multimodal_contrast, robust_clustering, soft_cross_entropy
-from truepair.methods import CONFIGS, build_method, learns_from_labels
+from truepair.methods import METHODS, build_method, learns_from_labels
 from truepair.methods.base import EpochPosition
-from truepair.methods.labels import Prototypes
+from truepair.methods.prototypes import Prototypes
 from truepair.training.setup import Setup
 
 LABELS = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0])
@@ -41,7 +41,7 @@ class GivenForward:
     def __init__(self, seed=0):
         torch.manual_seed(seed)
         self.networks = [Network(seed)]
-        self.companion = Prototypes(3, 5)
+        self.auxiliary = Prototypes(3, 5)
         self.batch = type("Batch", (), {"ids": IDS, "labels": LABELS[IDS]})()
 
 
@@ -53,7 +53,7 @@ def prepared(name, options=None):
 
 
 def cosines(forward):
-    prototypes = normalize(forward.companion.vectors, dim=1)
+    prototypes = normalize(forward.auxiliary.vectors, dim=1)
     return forward.networks[0].images @ prototypes.T, forward.networks[0].texts @ prototypes.T
 
 
@@ -121,8 +121,8 @@ def test_prototypes_are_shared_unit_vectors():
 
 
 def test_who_learns_from_labels():
-    assert [name for name in CONFIGS if learns_from_labels(name)] == ["ce", "mrl", "elr-cmr", "uot-rcl"]
-    assert all(build_method(name).learns_from_labels == learns_from_labels(name) for name in CONFIGS)
+    assert [name for name in METHODS if learns_from_labels(name)] == ["ce", "mrl", "elr-cmr", "uot-rcl"]
+    assert all(build_method(name).learns_from_labels == learns_from_labels(name) for name in METHODS)
 
 
 @pytest.mark.parametrize(("name", "right"), [("ce", 0.85), ("mrl", 0.45), ("elr-cmr", 0.85), ("uot-rcl", 0.8)])

@@ -10,7 +10,7 @@ from truepair.correspondence.division import Part
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.ugncl import background_evidence, divide, ranked
+from truepair.methods.ugncl.method import background_evidence, divide, ranked
 
 PAIRS = 7
 PAPER = {

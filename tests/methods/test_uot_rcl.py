@@ -11,7 +11,7 @@ from truepair.correspondence.memory import GivenClasses
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
-from truepair.methods.labels import Prototypes
+from truepair.methods.prototypes import Prototypes
 from truepair.transport import sinkhorn
 
 COUNT, CLASSES, WIDTH = 24, 3, 6
@@ -39,7 +39,7 @@ class GivenForward:
     def __init__(self, ids):
         torch.manual_seed(0)
         self.networks = [Network(ids)]
-        self.companion = Prototypes(CLASSES, WIDTH)
+        self.auxiliary = Prototypes(CLASSES, WIDTH)
         self.batch = type("Batch", (), {"ids": ids, "labels": LABELS[ids]})()
 
 
@@ -64,7 +64,7 @@ def corrected(epoch=3, **options):
 
 
 def cosines():
-    prototypes = normalize(GivenForward(BATCHES[0]).companion.vectors.detach(), dim=1)
+    prototypes = normalize(GivenForward(BATCHES[0]).auxiliary.vectors.detach(), dim=1)
     return IMAGES @ prototypes.T, TEXTS @ prototypes.T
 
 

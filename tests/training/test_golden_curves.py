@@ -2,10 +2,9 @@
 
 The tolerance covers different processors (another order of additions), not different mathematics: one more step,
 another margin or another temperature moves every value by far more.
-Remake with `python tests/training/test_golden_curves.py`.
+Remake with `python -m tests.training.test_golden_curves`.
 """
 
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +12,9 @@ import pytest
 import torch
 
 import truepair
+from tests.training import test_label_runs
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
+from truepair.methods import METHODS
 from truepair.training.setup import Setup
 
 GOLDEN = {
@@ -87,6 +88,10 @@ SETTINGS = {
 }
 
 
+def test_every_method_has_a_curve():
+    assert {case[0] for case in CASES.values()} | set(test_label_runs.GOLDEN) >= set(METHODS)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_training_curve(case, tiny):
     found = curve(tiny, *CASES[case], **SETTINGS.get(case, {}))
@@ -95,8 +100,7 @@ def test_training_curve(case, tiny):
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from conftest import write_tiny_precomp
+    from tests.conftest import write_tiny_precomp
 
     torch.set_num_threads(1)
     with TemporaryDirectory() as place:

@@ -103,9 +103,9 @@ def check_method(name: str) -> None:
     Raises:
         InputError: it is unknown, or learns from class labels instead of pairs.
     """
-    from truepair.methods import CONFIGS, learns_from_labels
+    from truepair.methods import METHODS, learns_from_labels
 
-    fitting = [method for method in CONFIGS if not learns_from_labels(method)]
+    fitting = [method for method in METHODS if not learns_from_labels(method)]
     if name not in fitting:
-        why = "learns from class labels" if name in CONFIGS else "is unknown"
+        why = "learns from class labels" if name in METHODS else "is unknown"
         raise InputError(f"method {name!r} {why}; the models of an audit are trained by {', '.join(fitting)}")

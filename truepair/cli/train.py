@@ -14,7 +14,7 @@ from truepair.cli.shared import DATA_HELP, use_threads
 from truepair.data.config import Augmentation, DataConfig
 from truepair.engines.config import MODELS
 from truepair.errors import InputError
-from truepair.methods import CONFIGS
+from truepair.methods import METHODS
 from truepair.training.config import TrainingConfig
 
 DESCRIPTION = """\
@@ -49,9 +49,9 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=sorted(CONFIGS),
+        choices=sorted(METHODS),
         metavar="METHOD",
-        help=f"how to train: {', '.join(sorted(CONFIGS))} [default: crcl]",
+        help=f"how to train: {', '.join(sorted(METHODS))} [default: crcl]",
     )
     parser.add_argument(
         "--model",
@@ -67,8 +67,8 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
     add_options(parser, "training", TrainingConfig)
     add_options(parser, "augmentation", Augmentation)
     add_engine_options(parser, MODELS, engine or ("global" if method else None))
-    for name, config in CONFIGS.items():
-        add_options(parser, f"method {name}", config, prefix=f"{name}-", hidden=name != method)
+    for name, place in METHODS.items():
+        add_options(parser, f"method {name}", place.options, prefix=f"{name}-", hidden=name != method)
     parser.set_defaults(command=run_train)
 
 
@@ -126,8 +126,8 @@ def job_of(options: argparse.Namespace) -> Any:
     from truepair.training.setup import Setup
 
     method = options.method or "crcl"
-    for name, config in CONFIGS.items():
-        foreign = given_options(options, config, prefix=f"{name}-")
+    for name, place in METHODS.items():
+        foreign = given_options(options, place.options, prefix=f"{name}-")
         if foreign and name != method:
             option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
@@ -138,7 +138,7 @@ def job_of(options: argparse.Namespace) -> Any:
     return Job(
         data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
         method=method,
-        method_options=given_options(options, CONFIGS[method], prefix=f"{method}-"),
+        method_options=given_options(options, METHODS[method].options, prefix=f"{method}-"),
         setup=Setup(
             training=TrainingConfig(**given_options(options, TrainingConfig)),
             model=MODELS[model](**given_options(options, MODELS[model])),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
+
+if TYPE_CHECKING:
+    from truepair.engines.subspaces import Parts
 
 Encoded = TypeVar("Encoded")
 
@@ -74,6 +77,14 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     def view_scores(self, images: Encoded, texts: Encoded) -> list[Tensor]:
         """r of every view of the images, each (n, m); one view but for `MultiViewEngine`."""
         return [self.scores(images, texts)]
+
+    def split_images(self, images: ImageBatch) -> tuple[Encoded, Parts | None]:
+        """Encodings of B images, and the parts they come from where the network has subspaces."""
+        return self.encode_images(images), None
+
+    def split_texts(self, texts: TextBatch) -> tuple[Encoded, Parts | None]:
+        """Encodings of B texts, and the parts they come from where the network has subspaces."""
+        return self.encode_texts(texts), None
 
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         return self.as_similarity(self.scores(images, texts))

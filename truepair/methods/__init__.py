@@ -1,47 +1,62 @@
-"""One file a paper. `CONFIGS` lists the methods with their options; `build_method` makes one."""
+"""One place a paper: a file, or a folder where it needs several. `METHODS` says where each lives; nothing else does."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from truepair.errors import InputError
-from truepair.methods.configs import CRCLConfig, DisNCLConfig, GSCConfig, InfoNCEConfig, TripletConfig, UGNCLConfig
-from truepair.methods.label_configs import CEConfig, ELRCMRConfig, MRLConfig, UOTRCLConfig
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method
 
-CONFIGS: dict[str, type[Any]] = {
-    "triplet": TripletConfig,
-    "infonce": InfoNCEConfig,
-    "crcl": CRCLConfig,
-    "gsc": GSCConfig,
-    "ugncl": UGNCLConfig,
-    "disncl": DisNCLConfig,
-    "ce": CEConfig,
-    "mrl": MRLConfig,
-    "elr-cmr": ELRCMRConfig,
-    "uot-rcl": UOTRCLConfig,
+
+@dataclass(frozen=True)
+class Place:
+    """Where a method and its options live, as `module:class` below `truepair.methods`.
+
+    The options are read for `--help`: their module must be importable without torch.
+    """
+
+    method_class: str
+    options_class: str
+
+    @property
+    def method(self) -> type[Method]:
+        """The method's class."""
+        found: type[Method] = named(self.method_class)
+        return found
+
+    @property
+    def options(self) -> type[Any]:
+        """Its options, a frozen dataclass."""
+        found: type[Any] = named(self.options_class)
+        return found
+
+
+METHODS: dict[str, Place] = {
+    "triplet": Place("triplet:Triplet", "triplet:TripletConfig"),
+    "infonce": Place("infonce:InfoNCE", "infonce:InfoNCEConfig"),
+    "crcl": Place("crcl.method:CRCL", "crcl.options:CRCLConfig"),
+    "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
+    "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
+    "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
+    "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
+    "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
+    "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),
+    "uot-rcl": Place("uot_rcl.method:UOTRCL", "uot_rcl.options:UOTRCLConfig"),
 }
 
-_HOME = {
-    "triplet": ("truepair.methods.triplet", "Triplet"),
-    "infonce": ("truepair.methods.infonce", "InfoNCE"),
-    "crcl": ("truepair.methods.crcl", "CRCL"),
-    "gsc": ("truepair.methods.gsc", "GSC"),
-    "ugncl": ("truepair.methods.ugncl", "UGNCL"),
-    "disncl": ("truepair.methods.disncl", "DisNCL"),
-    "ce": ("truepair.methods.ce", "CrossEntropy"),
-    "mrl": ("truepair.methods.mrl", "MRL"),
-    "elr-cmr": ("truepair.methods.elr_cmr", "ELRCMR"),
-    "uot-rcl": ("truepair.methods.uot_rcl", "UOTRCL"),
-}
+
+def named(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(f"truepair.methods.{module}"), name)
 
 
 def learns_from_labels(name: str) -> bool:
     """Whether the method of that name needs the classes of the pairs, and is scored by mAP."""
-    return bool(getattr(CONFIGS.get(name), "learns_from_labels", False))
+    return name in METHODS and bool(getattr(METHODS[name].options, "learns_from_labels", False))
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:
@@ -50,12 +65,11 @@ def build_method(name: str, options: dict[str, Any] | None = None) -> Method:
     Raises:
         InputError: an unknown name, an option the method does not have, or a value out of range.
     """
-    if name not in CONFIGS:
-        raise InputError(f"method is {name!r}; expected one of {', '.join(CONFIGS)}")
-    known = CONFIGS[name].__dataclass_fields__
+    if name not in METHODS:
+        raise InputError(f"method is {name!r}; expected one of {', '.join(METHODS)}")
+    place = METHODS[name]
+    known = place.options.__dataclass_fields__
     for option in options or {}:
         if option not in known:
             raise InputError(f"method {name} has no option {option!r}; it has {', '.join(known)}")
-    module, kind = _HOME[name]
-    method: Method = getattr(import_module(module), kind)(CONFIGS[name](**(options or {})))
-    return method
+    return place.method(place.options(**(options or {})))

@@ -1,7 +1,8 @@
 """What a method is: the loss of a batch, what it remembers about each pair, and when it starts afresh.
 
 A method never touches files, devices, loaders or the construction of optimizers; the training loop never asks which
-method it runs.
+method it runs. Torch is imported inside functions, since the options of small methods stand in their files and are read
+for `--help`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from truepair.methods.auxiliary import AuxiliaryNetworks
 
-from truepair.correspondence import CorrespondenceMemory, matching_probability
-from truepair.correspondence.division import Part
-from truepair.data.batch import PairBatch
-from truepair.engines.similarity import ScoringEngine, SimilarityEngine
-from truepair.engines.subspaces import DisentangledEngine, Parts
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from truepair.correspondence import CorrespondenceMemory
+    from truepair.data.batch import PairBatch
+    from truepair.engines.similarity import ScoringEngine, SimilarityEngine
+    from truepair.engines.subspaces import Parts
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ class EpochPosition:
 class Forward:
     """The views of one batch that a method can ask for; each is computed once, when first asked for."""
 
-    def __init__(self, engine: SimilarityEngine[Any], batch: PairBatch, companion: nn.Module | None = None) -> None:
+    def __init__(self, engine: SimilarityEngine[Any], batch: PairBatch, auxiliary: nn.Module | None = None) -> None:
         self.engine = engine
         self.batch = batch
-        self.companion = companion  # what the method trains beside the engine
+        self.auxiliary = auxiliary  # networks that the method trains beside the engine
 
     @cached_property
     def networks(self) -> list[NetworkForward]:
@@ -77,6 +79,8 @@ class Forward:
     @cached_property
     def similarity(self) -> Tensor:
         """S, (B, B) float32: row = image, column = text, given pairs on the diagonal; the mean of the networks."""
+        import torch
+
         if len(self.networks) == 1:
             return self.networks[0].similarity
         return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
@@ -89,33 +93,30 @@ class NetworkForward:
         self.engine = engine
         self.batch = batch
 
-    @cached_property
+    @property
     def images(self) -> Any:
         """Encodings of the B images."""
-        if isinstance(self.engine, DisentangledEngine):
-            return self._split_images[0]
-        return self.engine.encode_images(self.batch.images)
+        return self._split_images[0]
 
-    @cached_property
+    @property
     def texts(self) -> Any:
         """Encodings of the B texts."""
-        if isinstance(self.engine, DisentangledEngine):
-            return self._split_texts[0]
-        return self.engine.encode_texts(self.batch.texts)
+        return self._split_texts[0]
 
     @property
     def parts(self) -> tuple[Parts, Parts]:
-        """Features, invariant and exclusive parts of the B images and of the B texts (methods with `subspaces`)."""
-        return self._split_images[1], self._split_texts[1]
+        """Features, invariant and exclusive parts of the B images and of the B texts (engines with subspaces)."""
+        image, text = self._split_images[1], self._split_texts[1]
+        assert image is not None
+        assert text is not None
+        return image, text
 
     @cached_property
-    def _split_images(self) -> tuple[Any, Parts]:
-        assert isinstance(self.engine, DisentangledEngine)
+    def _split_images(self) -> tuple[Any, Parts | None]:
         return self.engine.split_images(self.batch.images)
 
     @cached_property
-    def _split_texts(self) -> tuple[Any, Parts]:
-        assert isinstance(self.engine, DisentangledEngine)
+    def _split_texts(self) -> tuple[Any, Parts | None]:
         return self.engine.split_texts(self.batch.texts)
 
     @cached_property
@@ -126,6 +127,8 @@ class NetworkForward:
     @cached_property
     def similarity(self) -> Tensor:
         """S, (B, B) float32: row = image, column = text, given pairs on the diagonal; the mean of the views."""
+        import torch
+
         views = [self.engine.as_similarity(scores) for scores in self.view_scores]
         return views[0] if len(views) == 1 else torch.stack(views).mean(dim=0)
 
@@ -153,6 +156,19 @@ class BatchLoss:
     scalars: dict[str, float]
 
 
+@dataclass(frozen=True)
+class LabelBeliefs:
+    """What a method believes about the class of every pair.
+
+    Attributes:
+        distribution: how probable each class is held to be, (N, K), rows sum to one.
+        confidence: how sure that is, (N,) in [0, 1].
+    """
+
+    distribution: Tensor
+    confidence: Tensor
+
+
 class Method(ABC):
     """What one paper changes. Subclasses hold a small frozen config dataclass of their own.
 
@@ -164,41 +180,19 @@ class Method(ABC):
         learns_from_labels: whether it needs the classes of the pairs, and judges these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
         views: views of the images a network makes, by as many projections of the regions.
-        companion_steps: steps of the companion alone before each step of both.
+        auxiliary: the networks it trains beside the engine, and what these ask of engine, optimizer and loop.
     """
 
     name: ClassVar[str]
-    config: Any  # the method's own frozen dataclass
     probability_temperature: ClassVar[float] = 0.05
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False
     networks: int = 1
     views: int = 1
-    companion_steps: int = 0
+    auxiliary: AuxiliaryNetworks = AuxiliaryNetworks()
 
-    def subspaces(self, width: int) -> tuple[int, int] | None:
-        """Width and hidden width of the subspaces that encodings of some width are split into; None for no split."""
-        return None
-
-    def companion(self, engine: Any) -> nn.Module | None:
-        """What is newly initialised and trained beside a new engine, and is no part of the model (discriminators)."""
-        return None
-
-    def parameter_groups(self, engine: Any, companion: nn.Module | None) -> list[tuple[list[nn.Parameter], float]]:
-        """What the optimizer trains, with learning rates in units of the given one."""
-        return [([*engine.parameters(), *(companion.parameters() if companion else ())], 1.0)]
-
-    def rate_scale(self, position: EpochPosition) -> float:
-        """Learning rate of an epoch, in units of the given one; the loop's decay comes on top."""
-        return 1.0
-
-    def forgets(self, position: EpochPosition) -> bool:
-        """Whether the optimizer forgets its moments before an epoch, whose loss is of another scale."""
-        return False
-
-    def companion_loss(self, forward: Forward, position: EpochPosition) -> Tensor | None:
-        """The loss (0-d) of a step of the companion alone; None for no such step."""
-        return None
+    def __init__(self, config: Any) -> None:
+        self.config = config  # the method's own frozen dataclass
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """The stretches of training; the result of the last one, of `epochs` epochs, is the model."""
@@ -233,14 +227,26 @@ class Method(ABC):
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """The method's division of the pairs, (N,) int64 of `Part`; by default the belief cut at 0.5."""
+        import torch
+
+        from truepair.correspondence.division import Part
+
         return torch.where(self.belief(memory) >= 0.5, int(Part.CLEAN), int(Part.NOISY))
 
     def taken_as_matched(self, memory: CorrespondenceMemory) -> Tensor:
         """The pairs on the trusted side, (N,) bool: the clean ones, and the hard ones believed to match."""
+        from truepair.correspondence.division import Part
+
         division = self.division(memory)
         return (division == Part.CLEAN) | ((division == Part.HARD) & (self.belief(memory) >= 0.5))
 
+    def label_beliefs(self, memory: CorrespondenceMemory) -> LabelBeliefs | None:
+        """What is believed of the class labels; None for methods that learn from pairs."""
+        return None
+
     def remember_probability(self, forward: Forward, memory: CorrespondenceMemory) -> None:
         """Keep p̂ of the batch (see the class)."""
+        from truepair.correspondence import matching_probability
+
         probability = matching_probability(forward.similarity.detach(), temperature=self.probability_temperature)
         memory.write("seen_probability", forward.batch.ids, probability)

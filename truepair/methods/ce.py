@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from truepair.correspondence import CorrespondenceMemory
-from truepair.losses.clustering import soft_cross_entropy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.label_configs import CEConfig
+from truepair.methods.checks import check_above_zero
 from truepair.methods.labels import LabelMethod
+
+if TYPE_CHECKING:
+    from truepair.correspondence import CorrespondenceMemory
+
+
+@dataclass(frozen=True)
+class CEConfig:
+    """Options of cross entropy with prototypes."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (UOT-RCL: 1)"})
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
 
 
 class CrossEntropy(LabelMethod):
     """L_CE of both modalities."""
 
     name = "ce"
-
-    def __init__(self, config: CEConfig) -> None:
-        self.config = config
+    config: CEConfig
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        from truepair.losses.clustering import soft_cross_entropy
+
         logits = self.logits(forward)
         self.remember_prediction(logits, forward, memory)
         target = self.given.one_hot()[forward.batch.ids.cpu()].to(logits[0])

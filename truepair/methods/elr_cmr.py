@@ -9,29 +9,55 @@ both modalities with one running target a pair, the contrast is MRL's, the weigh
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
-from truepair.correspondence import CorrespondenceMemory
-from truepair.losses.clustering import early_learning, multimodal_contrast, soft_cross_entropy
+from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.label_configs import ELRCMRConfig
+from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from truepair.correspondence import CorrespondenceMemory
+
+
+@dataclass(frozen=True)
+class ELRCMRConfig:
+    """Options of ELR-CMR."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ of all losses"})
+    regularizer_weight: float = field(default=3.0, metadata={"help": "weight λ of the early-learning term (ELR: 3)"})
+    momentum: float = field(default=0.7, metadata={"help": "momentum β of the early targets (ELR: 0.7)"})
+    first_weight: float = field(default=0.7, metadata={"help": "weight of clustering against contrast, first epoch"})
+    last_weight: float = field(default=0.3, metadata={"help": "the same in the last epoch"})
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
+        check_shares(self, "momentum", "first_weight", "last_weight")
+        if not self.regularizer_weight >= 0:
+            raise InputError(f"regularizer_weight is {self.regularizer_weight}; expected 0 or more")
 
 
 class ELRCMR(LabelMethod):
     """w (L_CE + λ L_ELR) + (1 − w) L_c; per pair the memory holds `early_targets` t (N, K)."""
 
     name = "elr-cmr"
-
-    def __init__(self, config: ELRCMRConfig) -> None:
-        self.config = config
+    config: ELRCMRConfig
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
+        import torch
+
         super().prepare(memory)
         memory.register("early_targets", torch.zeros(memory.count, self.given.count))
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        import torch
+
+        from truepair.losses.clustering import early_learning, multimodal_contrast, soft_cross_entropy
+
         config, network, ids = self.config, forward.networks[0], forward.batch.ids
         logits = self.logits(forward)
         self.remember_prediction(logits, forward, memory)
@@ -52,6 +78,8 @@ class ELRCMR(LabelMethod):
 
     def update_targets(self, probabilities: list[Tensor], ids: Tensor, memory: CorrespondenceMemory) -> Tensor:
         """t ← β t + (1 − β) p, with p the mean of both modalities (ELR, eq. 10); returns the new t, (B, K)."""
+        import torch
+
         now = torch.stack([side.detach() for side in probabilities]).mean(dim=0)
         momentum = self.config.momentum
         early: Tensor = momentum * memory.read("early_targets", ids).to(now) + (1 - momentum) * now

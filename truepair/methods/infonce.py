@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from truepair.correspondence import CorrespondenceMemory
-from truepair.losses import info_nce
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.configs import InfoNCEConfig
+from truepair.methods.checks import check_above_zero
+
+if TYPE_CHECKING:
+    from truepair.correspondence import CorrespondenceMemory
+
+
+@dataclass(frozen=True)
+class InfoNCEConfig:
+    """Options of the InfoNCE baseline."""
+
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of both softmaxes (as in CRCL)"})
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
 
 
 class InfoNCE(Method):
     """−(log p_ii + log pᵀ_ii)/2."""
 
     name = "infonce"
-
-    def __init__(self, config: InfoNCEConfig) -> None:
-        self.config = config
+    config: InfoNCEConfig
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        from truepair.losses import info_nce
+
         self.remember_probability(forward, memory)
         return BatchLoss(info_nce(forward.similarity, temperature=self.config.temperature), {})

@@ -8,36 +8,20 @@ Shape letters: B pairs of a batch, N of the training set, K classes, D width of 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import normalize
-
-from truepair.correspondence import CorrespondenceMemory
-from truepair.correspondence.division import Part
-from truepair.correspondence.memory import GivenClasses
 from truepair.errors import InputError
-from truepair.methods.base import Forward, Method
+from truepair.methods.base import Forward, LabelBeliefs, Method
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-class Prototypes(nn.Module):
-    """One unit vector μ_k a class, shared by both modalities; orthogonal at first."""
-
-    def __init__(self, classes: int, width: int) -> None:
-        super().__init__()
-        self.vectors = nn.Parameter(torch.empty(classes, width))
-        nn.init.orthogonal_(self.vectors)
-
-    def forward(self, encodings: Tensor) -> Tensor:
-        """(B, D) unit rows → (B, K) cosines, never in bf16, whose steps of 1/256 would blur them."""
-        with torch.autocast(encodings.device.type, enabled=False):
-            cosines: Tensor = encodings @ normalize(self.vectors, dim=1).T
-        return cosines
+    from truepair.correspondence import CorrespondenceMemory
+    from truepair.correspondence.memory import GivenClasses
 
 
 class LabelMethod(Method):
-    """Learns from the given class labels with prototypes as its companion.
+    """Learns from the given class labels with prototypes as auxiliary network.
 
     Per pair the memory holds `label_distribution` (N, K), how probable each class is held to be.
     """
@@ -48,20 +32,17 @@ class LabelMethod(Method):
     """Of the remembered predictions: at τ1 = 1, cosines give no class more than e / (e + K − 1)."""
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
-        self.given = given_classes(memory)
-        memory.register("label_distribution", self.given.one_hot())
+        from truepair.methods.prototypes import AuxiliaryPrototypes
 
-    def companion(self, engine: Any) -> nn.Module:
-        width = getattr(engine, "vector_width", None)
-        if width is None:
-            raise InputError(f"method {self.name} needs an engine of one vector an item; use --model mlp or global")
-        return Prototypes(self.given.count, width)
+        self.given = given_classes(memory)
+        self.auxiliary = AuxiliaryPrototypes(self.name, self.given.count)
+        memory.register("label_distribution", self.given.one_hot())
 
     def logits(self, forward: Forward) -> tuple[Tensor, Tensor]:
         """μᵀz / τ1 of the images and of the texts of a batch, (B, K) each (UOT-RCL, eq. 1)."""
-        assert forward.companion is not None
+        assert forward.auxiliary is not None
         network, temperature = forward.networks[0], self.config.temperature
-        images, texts = (forward.companion(side) / temperature for side in (network.images, network.texts))
+        images, texts = (forward.auxiliary(side) / temperature for side in (network.images, network.texts))
         return images, texts
 
     def given_labels(self, forward: Forward) -> Tensor:
@@ -84,12 +65,19 @@ class LabelMethod(Method):
         """How sure the most probable class of every pair is, (N,) in [0, 1]."""
         return self.label_distribution(memory).amax(dim=1)
 
+    def label_beliefs(self, memory: CorrespondenceMemory) -> LabelBeliefs:
+        return LabelBeliefs(self.label_distribution(memory), self.confidence(memory))
+
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         """How probable every pair's given label is held to be, (N,) in [0, 1]."""
         return self.label_distribution(memory).gather(1, self.given.labels[:, None])[:, 0]
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where no other class is held to be more probable than the given one."""
+        import torch
+
+        from truepair.correspondence.division import Part
+
         kept = self.belief(memory) >= self.label_distribution(memory).amax(dim=1)
         return torch.where(kept, int(Part.CLEAN), int(Part.NOISY))
 

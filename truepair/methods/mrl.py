@@ -6,22 +6,41 @@ others of both modalities that needs no label.
 
 from __future__ import annotations
 
-from truepair.correspondence import CorrespondenceMemory
-from truepair.losses.clustering import multimodal_contrast, robust_clustering
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.label_configs import MRLConfig
+from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+
+if TYPE_CHECKING:
+    from truepair.correspondence import CorrespondenceMemory
+
+
+@dataclass(frozen=True)
+class MRLConfig:
+    """Options of MRL; the defaults are those of its released training."""
+
+    learns_from_labels: ClassVar[bool] = True
+    temperature: float = field(default=1.0, metadata={"help": "temperature τ of both losses"})
+    clustering_weight: float = field(
+        default=0.7, metadata={"help": "weight β of the clustering, 1 − β of the contrast"}
+    )
+
+    def __post_init__(self) -> None:
+        check_above_zero(self, "temperature")
+        check_shares(self, "clustering_weight")
 
 
 class MRL(LabelMethod):
     """β L_r + (1 − β) L_c (eq. 7)."""
 
     name = "mrl"
-
-    def __init__(self, config: MRLConfig) -> None:
-        self.config = config
+    config: MRLConfig
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        from truepair.losses.clustering import multimodal_contrast, robust_clustering
+
         config, network, labels = self.config, forward.networks[0], self.given_labels(forward)
         logits = self.logits(forward)
         self.remember_prediction(logits, forward, memory)

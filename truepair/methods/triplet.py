@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from truepair.correspondence import CorrespondenceMemory
-from truepair.losses import hinge_ranking
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.configs import TripletConfig
+
+if TYPE_CHECKING:
+    from truepair.correspondence import CorrespondenceMemory
+
+
+@dataclass(frozen=True)
+class TripletConfig:
+    """Options of the triplet baseline."""
+
+    margin: float = field(default=0.2, metadata={"help": "margin α of the hinge (VSE++)"})
+    warm_up_epochs: int = field(
+        default=1, metadata={"help": "first epochs on all negatives instead of the hardest one (VSE∞: 1)"}
+    )
+
+    def __post_init__(self) -> None:
+        if self.margin < 0 or self.warm_up_epochs < 0:
+            raise InputError(f"margin {self.margin} and warm-up epochs {self.warm_up_epochs} must not be negative")
 
 
 class Triplet(Method):
     """[α − S_ii + max_{j≠i} S_ij]₊ + [α − S_ii + max_{j≠i} S_ji]₊."""
 
     name = "triplet"
-
-    def __init__(self, config: TripletConfig) -> None:
-        self.config = config
+    config: TripletConfig
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        from truepair.losses import hinge_ranking
+
         self.remember_probability(forward, memory)
         negatives = None if position.epoch <= self.config.warm_up_epochs else 1
         per_pair = hinge_ranking(forward.similarity, margin=self.config.margin, negatives=negatives)

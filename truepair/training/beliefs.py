@@ -11,8 +11,7 @@ from truepair.correspondence.division import Part
 from truepair.data.pairs import Pairs
 from truepair.evaluation.label_correction import corrected_classes
 from truepair.files import write_bytes_atomically
-from truepair.methods.base import Method
-from truepair.methods.labels import LabelMethod
+from truepair.methods.base import LabelBeliefs, Method
 
 
 def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: CorrespondenceMemory) -> None:
@@ -40,8 +39,9 @@ def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: Corresponden
         "taken_as_matched": method.taken_as_matched(memory).numpy(),
         **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items() if values.ndim == 1},
     }
-    if isinstance(method, LabelMethod):
-        columns |= label_columns(pairs, method, memory)
+    labels = method.label_beliefs(memory)
+    if labels is not None:
+        columns |= label_columns(pairs, labels, columns["belief"])
     if pairs.mismatched is not None:
         columns["mismatched"] = pairs.mismatched
     buffer = io.BytesIO()
@@ -49,7 +49,7 @@ def write_beliefs(path: Path, pairs: Pairs, method: Method, memory: Corresponden
     write_bytes_atomically(path, buffer.getvalue())
 
 
-def label_columns(pairs: Pairs, method: LabelMethod, memory: CorrespondenceMemory) -> dict[str, Any]:
+def label_columns(pairs: Pairs, beliefs: LabelBeliefs, belief: Any) -> dict[str, Any]:
     """given_class and given_label (number and name); label_distribution, the probability of every class;
     corrected_class and corrected_label, its largest, or the given one where that is among them; label_belief in [0, 1]
     that the given label is right; confidence in [0, 1] of the correction; true_class, true_label and wrong_label, where
@@ -58,17 +58,17 @@ def label_columns(pairs: Pairs, method: LabelMethod, memory: CorrespondenceMemor
     import pyarrow
 
     assert pairs.labels is not None
-    distribution = method.label_distribution(memory)
-    corrected = corrected_classes(pairs.labels, distribution.numpy())
+    distribution = beliefs.distribution.numpy()
+    corrected = corrected_classes(pairs.labels, distribution)
     names = pairs.class_names
     columns: dict[str, Any] = {
         "given_class": pairs.labels,
         "given_label": [names[label] for label in pairs.labels],
         "corrected_class": corrected,
         "corrected_label": [names[label] for label in corrected],
-        "label_belief": method.belief(memory).numpy(),
-        "confidence": method.confidence(memory).numpy(),
-        "label_distribution": pyarrow.array(list(distribution.numpy()), pyarrow.list_(pyarrow.float32())),
+        "label_belief": belief,
+        "confidence": beliefs.confidence.numpy(),
+        "label_distribution": pyarrow.array(list(distribution), pyarrow.list_(pyarrow.float32())),
     }
     if pairs.true_labels is not None:
         columns["true_class"] = pairs.true_labels

@@ -31,7 +31,6 @@ from truepair.evaluation.label_correction import label_record
 from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
-from truepair.methods.labels import LabelMethod
 from truepair.seeding import torch_seeded
 from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
@@ -94,7 +93,7 @@ def fit(
 
     Args:
         pairs: the training pairs.
-        method: the name of a method (`truepair.methods.CONFIGS` lists them), or a `Method` built with other options.
+        method: the name of a method (`truepair.methods.METHODS` lists them), or a `Method` built with other options.
         dev: pairs to choose the best epoch by (largest rSum, or mAP for methods that learn from class labels); None
             keeps the last epoch.
         test: pairs to report the best model on; None leaves `test` out of the result.
@@ -235,25 +234,25 @@ class Assembly:
             len(self.vocabulary),
             method.views,
             method.networks,
-            *(method.subspaces(setup.model.width) or (0, 0)),
+            *(method.auxiliary.subspaces or (0, 0)),
             text_width=pairs.texts.feature_width,
         )
         memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
         first = self.fresh(0)
-        self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.companion)
+        self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.auxiliary)
 
     def fresh(self, stage: int) -> Trained:
-        """Newly initialised engine, companion and optimizer of a stage."""
+        """Newly initialised engine, auxiliary networks and optimizer of a stage."""
         training, method = self.setup.training, self.method
         with torch_seeded(training.seed, "initialise", stage):
             engine = build_engine(self.setup.model, self.sizes)
-            companion = method.companion(engine)
+            auxiliary = method.auxiliary.build(engine)
         engine.to(self.device)
-        if companion is not None:
-            companion.to(self.device)
-        groups = method.parameter_groups(engine, companion)
-        return Trained(engine, companion, build_optimizer(training, groups, training.rate_for(self.setup.model.width)))
+        if auxiliary is not None:
+            auxiliary.to(self.device)
+        groups = method.auxiliary.parameter_groups(engine, auxiliary)
+        return Trained(engine, auxiliary, build_optimizer(training, groups, training.rate_for(self.setup.model.width)))
 
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""
@@ -325,10 +324,10 @@ class Assembly:
             found = detection(method.belief(memory).numpy(), wrong, taken_as_matched=taken)
         record = division_record(division, wrong, belief=method.belief(memory).numpy())
         scores: dict[str, Any] = {"division": record, "detection": found}
-        if isinstance(method, LabelMethod):
+        beliefs = method.label_beliefs(memory)
+        if beliefs is not None:
             assert self.pairs.labels is not None
-            distribution = method.label_distribution(memory).numpy()
-            scores["labels"] = label_record(self.pairs.labels, distribution, self.pairs.true_labels)
+            scores["labels"] = label_record(self.pairs.labels, beliefs.distribution.numpy(), self.pairs.true_labels)
         return scores
 
     def keep_best(self) -> None:

@@ -58,10 +58,10 @@ class Observers:
 
 @dataclass(frozen=True)
 class Trained:
-    """A new engine, what the method trains beside it, and the optimizer of both."""
+    """A new engine, the method's auxiliary networks, and the optimizer of both."""
 
     engine: Any
-    companion: torch.nn.Module | None
+    auxiliary: torch.nn.Module | None
     optimizer: torch.optim.Optimizer
 
 
@@ -120,10 +120,10 @@ class Training:
         place = (config.seed, position.stage, position.epoch)
         batches = self._batches("shuffle", self.data.augmentation, place)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
-        rate = self.learning_rate * self.method.rate_scale(position)
+        rate = self.learning_rate * self.method.auxiliary.rate_scale(position)
         set_learning_rate(state.optimizer, rate, position.stages[position.stage], position.epoch)
         if cursor.step == 0:
-            if self.method.forgets(position):
+            if self.method.auxiliary.resets_optimizer(position):
                 state.optimizer.state.clear()
             if self.method.surveys(position):
                 self._survey(state, position, interruption)
@@ -175,7 +175,7 @@ class Training:
             for batch in batches.loader(first=0, workers=self.config.workers):
                 try:
                     with self._precision():
-                        forward = Forward(state.engine, batch.to(self.device), state.companion)
+                        forward = Forward(state.engine, batch.to(self.device), state.auxiliary)
                         self.method.survey(forward, position, state.memory)
                 except InputError as error:
                     raise self._diverged(state, position, str(error)) from error
@@ -187,12 +187,12 @@ class Training:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
 
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
-        """One optimizer step, after those of the companion alone; returns the mean loss and the method's scalars."""
-        forward = Forward(state.engine, batch, state.companion)
+        """One optimizer step, after those of auxiliary networks alone; returns the mean loss and scalars."""
+        forward = Forward(state.engine, batch, state.auxiliary)
         try:
-            for _ in range(self.method.companion_steps):
+            for _ in range(self.method.auxiliary.steps):
                 with self._precision():
-                    alone = self.method.companion_loss(forward, position)
+                    alone = self.method.auxiliary.loss(forward, position)
                 if alone is not None:
                     self._step(state, position, alone)
             with self._precision():
@@ -208,7 +208,7 @@ class Training:
             raise self._diverged(state, position, f"the loss is {value}")
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        trained = [*state.engine.networks(), *([state.companion] if state.companion is not None else [])]
+        trained = [*state.engine.networks(), *([state.auxiliary] if state.auxiliary is not None else [])]
         for network in trained:
             norm = torch.nn.utils.clip_grad_norm_(network.parameters(), self.config.clip or math.inf)
             if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
@@ -265,7 +265,7 @@ class Training:
             return
         state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
         fresh = self.fresh(state.cursor.stage)
-        state.engine, state.companion, state.optimizer = fresh.engine, fresh.companion, fresh.optimizer
+        state.engine, state.auxiliary, state.optimizer = fresh.engine, fresh.auxiliary, fresh.optimizer
 
 
 def progress_title(position: EpochPosition, figure: str, score: float | None) -> str:

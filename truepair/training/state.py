@@ -36,13 +36,13 @@ class Cursor:
 
 @dataclass
 class TrainingState:
-    """The network and its companion, their optimizer, the memory, and the cursor."""
+    """The engine and the auxiliary networks, their optimizer, the memory, and the cursor."""
 
     engine: SimilarityEngine[Any]
     optimizer: torch.optim.Optimizer
     memory: CorrespondenceMemory
     cursor: Cursor
-    companion: torch.nn.Module | None = None  # what the method trains beside the engine
+    auxiliary: torch.nn.Module | None = None  # networks that the method trains beside the engine
     run: str = ""  # digest of the configuration it belongs to
 
     def save(self, path: Path) -> None:
@@ -52,8 +52,8 @@ class TrainingState:
         tensors: dict[str, Tensor] = {}
         for name, tensor in self.engine.state_dict().items():
             tensors[f"engine/{name}"] = tensor
-        for name, tensor in (self.companion.state_dict() if self.companion else {}).items():
-            tensors[f"companion/{name}"] = tensor
+        for name, tensor in (self.auxiliary.state_dict() if self.auxiliary else {}).items():
+            tensors[f"auxiliary/{name}"] = tensor
         optimizer = self.optimizer.state_dict()
         for index, entries in optimizer["state"].items():
             for name, tensor in entries.items():
@@ -89,8 +89,8 @@ class TrainingState:
             raise RunFolderError(f"{path} belongs to another configuration than the run it lies in; put back its own")
         try:
             self.engine.load_state_dict(_under(tensors, "engine/"))
-            if self.companion is not None:
-                self.companion.load_state_dict(_under(tensors, "companion/"))
+            if self.auxiliary is not None:  # first called companion
+                self.auxiliary.load_state_dict(_under(tensors, "auxiliary/") or _under(tensors, "companion/"))
             self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
             self.memory.restore(_under(tensors, "memory/"), _under(tensors, "notes/"))
         except (RuntimeError, ValueError) as error:

@@ -1,56 +1,12 @@
-"""The options of the methods that learn from class labels; importable without torch, so that `--help` is instant."""
+"""The options of UOT-RCL; importable without torch, so that `--help` is instant."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from truepair.errors import InputError
-from truepair.methods.configs import check_choices
-
-
-@dataclass(frozen=True)
-class CEConfig:
-    """Options of cross entropy with prototypes."""
-
-    learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (UOT-RCL: 1)"})
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
-
-
-@dataclass(frozen=True)
-class MRLConfig:
-    """Options of MRL; the defaults are those of its released training."""
-
-    learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ of both losses"})
-    clustering_weight: float = field(
-        default=0.7, metadata={"help": "weight β of the clustering, 1 − β of the contrast"}
-    )
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
-        check_shares(self, "clustering_weight")
-
-
-@dataclass(frozen=True)
-class ELRCMRConfig:
-    """Options of ELR-CMR."""
-
-    learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ of all losses"})
-    regularizer_weight: float = field(default=3.0, metadata={"help": "weight λ of the early-learning term (ELR: 3)"})
-    momentum: float = field(default=0.7, metadata={"help": "momentum β of the early targets (ELR: 0.7)"})
-    first_weight: float = field(default=0.7, metadata={"help": "weight of clustering against contrast, first epoch"})
-    last_weight: float = field(default=0.3, metadata={"help": "the same in the last epoch"})
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
-        check_shares(self, "momentum", "first_weight", "last_weight")
-        if not self.regularizer_weight >= 0:
-            raise InputError(f"regularizer_weight is {self.regularizer_weight}; expected 0 or more")
+from truepair.methods.checks import check_above_zero, check_choices, check_shares
 
 
 @dataclass(frozen=True)
@@ -149,15 +105,3 @@ class UOTRCLConfig:
                 f"negative, confident pairs of a class {self.per_class} at least 1"
             )
         check_choices(self)
-
-
-def check_above_zero(config: Any, *names: str) -> None:
-    for name in names:
-        if not getattr(config, name) > 0:
-            raise InputError(f"{name} is {getattr(config, name)}; expected a value above 0")
-
-
-def check_shares(config: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(config, name) <= 1:
-            raise InputError(f"{name} is {getattr(config, name)}; expected a value in [0, 1]")

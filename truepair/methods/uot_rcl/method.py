@@ -20,8 +20,8 @@ from truepair.errors import InputError
 from truepair.losses.clustering import soft_cross_entropy
 from truepair.losses.relation import relation_alignment, relation_cost, relations
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
-from truepair.methods.label_configs import UOTRCLConfig
 from truepair.methods.labels import LabelMethod
+from truepair.methods.uot_rcl.options import UOTRCLConfig
 from truepair.seeding import generator
 from truepair.transport import sinkhorn
 
@@ -58,9 +58,7 @@ class UOTRCL(LabelMethod):
     """
 
     name = "uot-rcl"
-
-    def __init__(self, config: UOTRCLConfig) -> None:
-        self.config = config
+    config: UOTRCLConfig
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)

@@ -28,7 +28,7 @@ from truepair.errors import InputError
 from truepair.losses import evidential, hinge_ranking, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
-from truepair.methods.configs import UGNCLConfig
+from truepair.methods.ugncl.options import UGNCLConfig
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +48,7 @@ class UGNCL(Method):
 
     name = "ugncl"
     views = 2
-
-    def __init__(self, config: UGNCLConfig) -> None:
-        self.config = config
+    config: UGNCLConfig
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)

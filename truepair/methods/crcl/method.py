@@ -16,16 +16,14 @@ from truepair.correspondence.division import Part
 from truepair.errors import InputError
 from truepair.losses import active_complementary
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
-from truepair.methods.configs import CRCLConfig
+from truepair.methods.crcl.options import CRCLConfig
 
 
 class CRCL(Method):
     """ACL on labels made by SCC. The label y of every pair lives in the memory as `label`."""
 
     name = "crcl"
-
-    def __init__(self, config: CRCLConfig) -> None:
-        self.config = config
+    config: CRCLConfig
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""

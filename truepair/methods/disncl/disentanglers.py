@@ -17,7 +17,7 @@ from torch.nn.functional import mse_loss
 
 from truepair.engines.subspaces import DisentangledEngine, Parts, three_layers
 from truepair.losses.information import blurred, jensen_shannon, reverse_gradient, strangers, unit_gaussian_divergence
-from truepair.methods.configs import DisNCLConfig
+from truepair.methods.disncl.options import DisNCLConfig
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
@@ -19,8 +19,9 @@ from truepair.correspondence.mutual_best import mutual_best
 from truepair.errors import InputError, TrainingError
 from truepair.losses import hardness, hinge_ranking, soft_alignment, soft_margin, trusted_ranking
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.configs import DisNCLConfig
-from truepair.methods.disentanglers import DISENTANGLERS, Disentangler, detached, select_parts
+from truepair.methods.disncl.auxiliary import AuxiliaryDisentangler
+from truepair.methods.disncl.disentanglers import Term, select_parts
+from truepair.methods.disncl.options import DisNCLConfig
 
 
 class DisNCL(Method):
@@ -31,10 +32,11 @@ class DisNCL(Method):
     """
 
     name = "disncl"
+    config: DisNCLConfig
 
     def __init__(self, config: DisNCLConfig) -> None:
-        self.config = config
-        self.companion_steps = config.discriminator_steps - 1
+        super().__init__(config)
+        self.auxiliary = AuxiliaryDisentangler(config)
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
@@ -47,34 +49,6 @@ class DisNCL(Method):
                 "longer, or give it a shorter warm-up (warm_up_epochs)"
             )
         return super().stages(epochs, decay_after)
-
-    # III-C: what is trained
-
-    def subspaces(self, width: int) -> tuple[int, int]:
-        return self.config.subspace_width, self.config.hidden_width
-
-    def companion(self, engine: Any) -> nn.Module | None:
-        if self.config.disentangler == "none":
-            return None
-        return DISENTANGLERS[self.config.disentangler](engine, self.config)
-
-    def parameter_groups(self, engine: Any, companion: nn.Module | None) -> list[tuple[list[nn.Parameter], float]]:
-        """Encoders, invariant heads, exclusive heads and discriminators, each at a rate of its own."""
-        config = self.config
-        groups = [
-            (list(engine.base.parameters()), 1.0),
-            (parameters_of(engine.image_invariant, engine.text_invariant), config.head_rate),
-            (parameters_of(engine.image_exclusive, engine.text_exclusive), config.exclusive_rate),
-            (parameters_of(*([companion] if companion else [])), config.discriminator_rate),
-        ]
-        return [group for group in groups if group[0]]
-
-    def rate_scale(self, position: EpochPosition) -> float:
-        return 1.0 if position.epoch <= self.config.warm_up_epochs else self.config.main_rate
-
-    def forgets(self, position: EpochPosition) -> bool:
-        """After the warm-up: its small gradients would make the first steps of the larger loss far too long."""
-        return bool(position.epoch == self.config.warm_up_epochs + 1)
 
     # III-D to III-F: the loss
 
@@ -115,24 +89,14 @@ class DisNCL(Method):
         margin = soft_margin(trust, self.config.margin, self.config.curve)
         return trusted_ranking(similarity, margin=margin, negatives=clean.long())
 
-    def terms(self, forward: Forward, clean: Tensor) -> list[Any]:
+    def terms(self, forward: Forward, clean: Tensor) -> list[Term]:
         """The terms of the disentangler; none where fewer than two pairs are clean."""
-        disentangler = forward.companion
-        if not isinstance(disentangler, Disentangler) or int(clean.sum()) < 2:
+        disentangler: Any = forward.auxiliary
+        if disentangler is None or int(clean.sum()) < 2:
             return []
         image, text = (select_parts(side, clean) for side in forward.networks[0].parts)
-        return disentangler.terms(image, text)
-
-    def companion_loss(self, forward: Forward, position: EpochPosition) -> Tensor | None:
-        """What the discriminators learn in a step of their own, on parts that stay as they are."""
-        disentangler = forward.companion
-        if position.epoch <= self.config.warm_up_epochs or not isinstance(disentangler, Disentangler):
-            return None
-        clean = mutual_best(forward.networks[0].similarity.detach())
-        if int(clean.sum()) < 2:
-            return None
-        image, text = (detached(select_parts(side, clean)) for side in forward.networks[0].parts)
-        return disentangler.discriminator_loss(image, text)
+        terms: list[Term] = disentangler.terms(image, text)
+        return terms
 
     def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """Raises TrainingError: after the warm-up hardly any pair is its own best any more."""
@@ -151,7 +115,3 @@ class DisNCL(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """The pairs that were in the clean set of their batch, and the others."""
         return torch.where(memory.read("clean") > 0.5, int(Part.CLEAN), int(Part.NOISY))
-
-
-def parameters_of(*modules: nn.Module) -> list[nn.Parameter]:
-    return [parameter for module in modules for parameter in module.parameters()]

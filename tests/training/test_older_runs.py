@@ -1,0 +1,52 @@
+"""Runs that an older version began or finished: they go on, or are refused with a sentence."""
+
+import pytest
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import truepair
+from tests.methods.labelled import labelled_pairs
+from tests.training.test_resume import Stop, assert_same_run
+from truepair.engines.config import GlobalConfig, MLPConfig
+from truepair.training import loop
+from truepair.training.setup import Setup
+
+
+def fit_disncl(tiny, out, **more):
+    options = {"warm_up_epochs": 2, "subspace_width": 8, "hidden_width": 8, "least_clean": 0.0}
+    return truepair.fit(
+        truepair.load(tiny),
+        method=truepair.build_method("disncl", options),
+        out=out,
+        setup=Setup(model=GlobalConfig(width=16, word_width=8)),
+        **{"epochs": 4, "batch_size": 8, "learning_rate": 1e-2, "minimum_count": 1, **more},
+    )
+
+
+def fit_ce(tiny, out, **more):
+    setup = Setup(model=MLPConfig(width=8, hidden_width=12))
+    return truepair.fit(labelled_pairs(40), method="ce", out=out, setup=setup, epochs=3, batch_size=8, **more)
+
+
+@pytest.mark.parametrize("fit", [fit_disncl, fit_ce])
+def test_a_checkpoint_whose_auxiliary_networks_have_their_first_name_goes_on(tiny, tmp_path, monkeypatch, fit):
+    expected = fit(tiny, tmp_path / "whole")
+    train_batch, done = loop.Training._train_batch, []
+
+    def dying(self, *arguments):
+        done.append(1)
+        if (self.method.name == "disncl" and len(done) > 40) or (self.method.name == "ce" and len(done) > 12):
+            raise Stop
+        return train_batch(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", dying)
+        with pytest.raises(Stop):
+            fit(tiny, tmp_path / "run")
+    checkpoint = tmp_path / "run" / "state" / "checkpoint.safetensors"
+    with safe_open(checkpoint, framework="pt") as file:
+        tensors = {name.replace("auxiliary/", "companion/"): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata()
+    assert any(name.startswith("companion/") for name in tensors)
+    save_file(tensors, checkpoint, metadata)
+    assert_same_run(fit(tiny, tmp_path / "run", resume=True).path, expected.path)

@@ -1,0 +1,41 @@
+"""The options of CRCL; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from truepair.errors import InputError
+
+
+@dataclass(frozen=True)
+class CRCLConfig:
+    """Options of CRCL; the defaults are the paper's (Table 5)."""
+
+    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the matching probabilities (eq. 3)"})
+    scale: float = field(default=5.0, metadata={"help": "weight λ of the complementary part (eq. 8)"})
+    momentum: float = field(default=0.8, metadata={"help": "weight β of the old label in its update (eq. 10)"})
+    threshold: float = field(default=0.1, metadata={"help": "labels below ε count as 0 in the loss (eq. 12)"})
+    freeze_epochs: int = field(
+        default=2, metadata={"help": "first epochs e_f of each piece with frozen labels (eq. 11)"}
+    )
+    pieces: tuple[int, ...] | None = field(
+        default=None,
+        metadata={
+            "help": "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
+            "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); where these were under 7 epochs, "
+            "one of 4/5"
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0 or self.scale < 0:
+            raise InputError(f"temperature {self.temperature} must be above 0 and scale {self.scale} not negative")
+        if not 0 <= self.momentum <= 1 or not 0 <= self.threshold <= 1:
+            raise InputError(f"momentum {self.momentum} and threshold {self.threshold} must lie in [0, 1]")
+        if self.freeze_epochs < 1:
+            raise InputError(f"freeze epochs is {self.freeze_epochs}; expected at least 1")
+        if any(piece <= self.freeze_epochs for piece in self.pieces or ()):
+            raise InputError(
+                f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen "
+                "labels, or it refines nothing"
+            )
