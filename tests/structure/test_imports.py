@@ -1,0 +1,130 @@
+"""The house stands: arrows point down, no circles, small folders, small files."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import truepair
+from tests.structure.imports import arrows_of, circles, modules_of, upward
+
+PACKAGE = Path(truepair.__file__).parent
+TESTS = Path(__file__).parents[1]
+
+ROOMS = [  # the highest first: a module imports from its own room and from those below
+    *("cli", "serve", "reproduce", "pages", "audit", "training", "methods", "evaluation", "engines"),
+    *("correspondence", "losses", "transport", "data"),
+    *("phrases", "files", "device", "seeding", "errors"),
+]
+UPWARD_STILL = {  # empty it: no new ones
+    ("truepair.data.formats.embeddings.write", "truepair.audit.export.selection"),
+    ("truepair.data.formats.precomp.write", "truepair.audit.export.selection"),
+    ("truepair.data.formats.shards.write", "truepair.audit.export.selection"),
+    ("truepair.data.formats.tables.write", "truepair.audit.export.selection"),
+    ("truepair.data.formats.tables.write_rows", "truepair.audit.export.selection"),
+}
+CIRCLES_STILL = [["truepair.audit.result", "truepair.audit.warnings"]]
+FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used
+
+MOST_FILES = 25  # of a folder, at one level
+MOST_LINES = 400  # of a file
+
+
+@cache
+def arrows():
+    return [arrow for arrow in arrows_of(PACKAGE) if not FACADE & set(arrow[:2])]
+
+
+def test_every_module_is_in_a_room():
+    assert {name.split(".")[1] for name in modules_of(PACKAGE) if name not in FACADE} <= set(ROOMS)
+
+
+def test_arrows_point_down():
+    """Imports inside functions count: they are dependencies all the same."""
+    assert [arrow for arrow in upward(arrows(), ROOMS) if arrow[:2] not in UPWARD_STILL] == []
+
+
+def test_there_are_no_circles():
+    every = circles([arrow._replace(at_load=True) for arrow in arrows()])
+    assert [circle for circle in every if circle not in CIRCLES_STILL] == []
+
+
+@pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
+def test_folders_are_small(folder):
+    assert crowded(folder) == []
+
+
+def test_files_are_small():
+    assert long_files(PACKAGE) == []
+
+
+def crowded(folder):
+    inside = [folder, *(path for path in folder.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    return [path for path in inside if sum(child.is_file() for child in path.iterdir()) > MOST_FILES]
+
+
+def long_files(folder):
+    return [path for path in folder.rglob("*.py") if len(path.read_text("utf-8").splitlines()) > MOST_LINES]
+
+
+# --- The tests themselves: what they must find, planted ---------------------------------------------------------
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A package of two rooms, `top` above `base`, in which nothing is wrong."""
+    for name, text in {
+        "__init__.py": "",
+        "top/__init__.py": "",
+        "top/page.py": "from pack.base.numbers import one\n",
+        "base/__init__.py": "",
+        "base/numbers.py": "one = 1\n",
+        "base/words.py": "import pack.base.numbers\n",
+    }.items():
+        path = tmp_path / "pack" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "pack"
+
+
+def found(house):
+    read = arrows_of(house)
+    every = [arrow._replace(at_load=True) for arrow in read]
+    return {"up": [arrow[:2] for arrow in upward(read, ["top", "base"])], "circles": circles(every)}
+
+
+UP = ("pack.base.numbers", "pack.top.page")
+
+
+@pytest.mark.parametrize(
+    ("text", "up"),
+    [
+        ("one = 1\n", []),
+        ("from pack.top.page import one\n", [UP]),
+        ("from pack.top import page\n", [UP]),
+        ("import pack.top.page as p\n", [UP]),
+        ("def f():\n    if True:\n        from pack.top import page\n", [UP]),
+        ("class A:\n    def f(self):\n        import pack.top.page\n", [UP]),
+        ("try:\n    x = 1\nexcept OSError:\n    import pack.top.page\n", [UP]),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pack.top import page\n", []),
+    ],
+)
+def test_an_arrow_up_is_found(house, text, up):
+    (house / "base" / "numbers.py").write_text(text)
+    assert found(house)["up"] == up
+    assert found(house)["circles"] == ([["pack.base.numbers", "pack.top.page"]] if up else [])
+
+
+def test_a_circle_within_a_room_is_found(house):
+    (house / "base" / "numbers.py").write_text("def f():\n    from pack.base.words import x\n")
+    assert found(house) == {"up": [], "circles": [["pack.base.numbers", "pack.base.words"]]}
+    assert circles(arrows_of(house)) == []  # at load there is none
+
+
+def test_a_crowded_folder_and_a_long_file_are_found(house):
+    assert crowded(house) == long_files(house) == []
+    for number in range(MOST_FILES - 2):
+        (house / "base" / f"file{number}.txt").touch()
+    assert crowded(house) == [house / "base"]
+    (house / "top" / "page.py").write_text("x = 1\n" * (MOST_LINES + 1))
+    assert long_files(house) == [house / "top" / "page.py"]
