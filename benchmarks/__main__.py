@@ -29,7 +29,7 @@ from benchmarks import (
 from truepair import __version__
 from truepair.audit.scoring.embeddings import BANK_SIZE
 from truepair.files import write_json_atomically
-from truepair.reproduce.noise_report import replace_section
+from truepair.reproduce.report import put_text
 
 RESULTS = Path("results/bench.json")
 
@@ -91,9 +91,7 @@ def keep(name: str, record: dict[str, Any]) -> None:
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     kept[name] = record
     write_json_atomically(RESULTS, {known: kept[known] for known in BENCHMARKS if known in kept})
-    replace_section(
-        Path("docs/speed.md"), "bench", "\n\n".join(section(kept[known]) for known in BENCHMARKS if known in kept)
-    )
+    put_text(Path("docs/speed.md"), "bench", "\n\n".join(section(kept[known]) for known in BENCHMARKS if known in kept))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,81 @@
+"""The documentation shows what the records hold, and nothing else."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from truepair.errors import InputError
+from truepair.reproduce.report import put_text, report
+from truepair.reproduce.tables import read_specs
+
+ROOT = Path(__file__).parents[2]
+TABLES, SECTIONS = read_specs()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    for file in ("README.md", "docs/results.md", "docs/audit.md", "docs/audit-estimate.png"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    return tmp_path
+
+
+def test_docs_and_records_agree():
+    assert report(ROOT, [*TABLES], check=True) == [], "run python -m truepair.reproduce report"
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: f"{section.file} {section.marker}")
+def test_a_figure_changed_by_hand_is_found_and_put_right(copy, section):
+    path = copy / section.file
+    text = path.read_text()
+    start = text.index(f"<!-- {section.marker}: begin -->")
+    digit = next(i for i in range(start, len(text)) if text[i].isdigit() and text[i - 1] == ".")
+    path.write_text(text[:digit] + str((int(text[digit]) + 1) % 10) + text[digit + 1 :])
+    (change,) = report(copy, section.tables, check=True)
+    assert change.startswith(f"{path}, {section.marker}: ")
+    report(copy, section.tables)
+    assert path.read_text() == text
+
+
+def test_a_record_changed_by_hand_is_found(copy):
+    path = copy / "results" / "labels.jsonl"
+    first, *rest = path.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    record["result"]["test"]["map_i2t"] += 0.1
+    path.write_text(json.dumps(record) + "\n" + "".join(rest))
+    assert len(report(copy, [*TABLES], check=True)) == 1
+
+
+def test_the_picture_is_drawn_anew_for_other_records(copy):
+    picture, before = copy / "docs" / "audit-estimate.png", (ROOT / "docs" / "audit-estimate.png").read_bytes()
+    path = copy / "results" / "audit.jsonl"
+    path.write_text(path.read_text().replace('"estimate": 0.', '"estimate": 0.1', 1))
+    assert f"{picture}: it shows other records" in report(copy, ["audit"], check=True)
+    assert picture.read_bytes() == before
+    report(copy, ["audit"])
+    assert picture.read_bytes().startswith(b"\x89PNG") and picture.read_bytes() != before
+    assert report(copy, ["audit"], check=True) == []
+
+
+def test_records_that_are_missing_or_of_no_cell_are_refused(copy):
+    path = copy / "results" / "labels.jsonl"
+    path.write_text(path.read_text() + '{"name": "z", "command": "x", "cell": {}}\n')
+    with pytest.raises(InputError, match="holds z, which is no run of the table"):
+        report(copy, ["labels"])
+    path.unlink()
+    with pytest.raises(InputError, match="reproduce run labels first"):
+        report(copy, ["labels"])
+
+
+def test_only_the_marked_section_is_replaced(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- t: begin -->\nold\n<!-- t: end -->\nafter\n")
+    assert put_text(page, "t", "new") == [f"{page}, t: old"]
+    assert page.read_text() == "before\n<!-- t: begin -->\n\nnew\n\n<!-- t: end -->\nafter\n"
+    assert put_text(page, "t", "new") == []
+    for file, marker in ((page, "other"), (tmp_path / "none.md", "t")):
+        with pytest.raises(InputError, match="lacks the lines"):
+            put_text(file, marker, "new")

@@ -1,0 +1,117 @@
+"""Cells are run once, resumed, and say what failed; what is kept of a run is complete and names no path."""
+
+import json
+
+import pytest
+
+from truepair.errors import InputError
+from truepair.reproduce import cells, training
+from truepair.reproduce.cells import Places
+from truepair.reproduce.records import read_records
+from truepair.reproduce.runner import run_cell, run_cells
+from truepair.reproduce.training import measure_ensemble, training_cells
+
+ROWS = {"oracle": "infonce --oracle", "infonce": "infonce", "crcl": "crcl"}
+SMALL = "--width 16 --minimum-count 1 --score-images 12"
+
+
+def grid(data="tiny", **changes):
+    options = {"methods": "oracle", "rates": [0.4], "settings": SMALL, "seeds": [1], "epochs": 1}
+    return [*training_cells("toy", ROWS, data=data, **(options | changes))]
+
+
+def test_cells_cover_the_grid_once_and_share_the_clean_oracle():
+    found = grid(methods="infonce oracle", rates=[0.0, 0.4], seeds=[0, 1])
+    assert len(found) == len({cell.name for cell in found}) == 6
+    assert not [cell for cell in found if cell.facts["method"] == "oracle" and cell.facts["noise"] == 0]
+    assert [cell.facts["seed"] for cell in found] == [0, 0, 0, 1, 1, 1]
+
+
+def test_options_of_a_method_for_a_source_stand_before_those_of_its_row():
+    one = grid(methods="crcl oracle", method_options={"oracle": "--pooling gpo", "*": "--clip 1"})
+    assert [" ".join(cell.command.split()[3:9]) for cell in one] == [
+        "--method crcl --clip 1 --noise 0.4",
+        "--method infonce --pooling gpo --oracle --noise",
+    ]
+
+
+def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monkeypatch):
+    (cell,) = grid()
+    results, places = tmp_path / "results.jsonl", Places(tiny.parent, tmp_path / "runs")
+    run_cells([cell], results, places, jobs=1)
+    (kept,) = read_records(results)
+    assert kept["command"] == f"truepair train tiny --method infonce --oracle --noise 0.4 --seed 1 --epochs 1 {SMALL}"
+    assert (kept["name"], kept["cell"]) == ("tiny-oracle-noise40-seed1", cell.facts)
+    assert kept["result"]["test"]["rsum"] > 0 and kept["epochs_trained"] == len(kept["epochs"]) == 1
+    assert kept["options"]["model"]["width"] == 16 and kept["threads"] == 1
+    assert str(tmp_path) not in json.dumps(kept) and str(tiny) not in json.dumps(kept)
+
+    monkeypatch.setattr(cells.subprocess, "run", lambda *_, **__: pytest.fail("it is there already"))
+    run_cells([cell], results, places, jobs=1)
+    with pytest.raises(InputError, match="of another command .* delete its line"):
+        run_cells(grid(settings=f"{SMALL} --clip 1"), results, places, jobs=1)
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(cells, "truepair", lambda *words, **_: said.append(words))
+    cells.train("data", ["--method", "crcl"], tmp_path / "new")
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "config.json").write_text("{}")
+    cells.train("data", ["--method", "crcl"], tmp_path / "cut")
+    assert said[0][:4] == ("train", "data", "--method", "crcl")
+    assert said[1] == ("train", "--resume", str(tmp_path / "cut"), "--quiet")
+
+
+def test_a_failing_cell_says_which_and_why_and_leaves_no_record(tmp_path):
+    (cell,) = grid("nowhere")
+    results = tmp_path / "results.jsonl"
+    with pytest.raises(InputError, match=r"nowhere-oracle-noise40-seed1 failed: truepair: error: .*nowhere"):
+        run_cell(cell, results, Places(tmp_path, tmp_path / "runs"))
+    assert not results.exists()
+
+
+def test_class_labels_keep_their_map(tmp_path):
+    import numpy as np
+
+    from tests.methods.labelled import labelled_pairs
+
+    arrays = {}
+    for split, short in (("train", "tr"), ("test", "te")):
+        pairs = labelled_pairs(60, seed=len(split))
+        arrays |= {f"I_{short}": pairs.images.features, f"T_{short}": pairs.texts.features, f"L_{short}": pairs.labels}
+    np.savez(tmp_path / "toy.npz", **arrays)
+    settings = "--epochs 6 --batch-size 16 --region-share 0 --model mlp"
+    rows = {"uot-rcl": "uot-rcl"}
+    (cell,) = training_cells(
+        "toy", rows, data="toy.npz", methods="uot-rcl", rates=[0.4], settings=settings, seeds=[0], noise="label-noise"
+    )
+    assert cell.name == "toy.npz-uot-rcl-labels40-seed0"
+    kept = cell.measure(Places(tmp_path, tmp_path / "runs"))
+    assert 0 < kept["result"]["test"]["map_i2t"] <= 1
+    assert len([epoch for epoch in kept["epochs"] if epoch["dev_map"] > 0]) == 6
+
+
+def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path, monkeypatch):
+    from truepair.data.open import load
+    from truepair.engines.ensemble_model import EnsembleModel
+    from truepair.evaluation import evaluate
+    from truepair.training.fit import open_run
+
+    members = {f"toy/{cell.name}": cell for cell in grid(methods="oracle infonce")}
+    monkeypatch.setattr("truepair.reproduce.tables.find_cell", members.__getitem__)
+    places = Places(tiny.parent, tmp_path / "runs")
+    names = [name.removeprefix("toy/") for name in members]
+    kept = measure_ensemble("toy", names, "tiny", "12", places)
+    model = EnsembleModel([open_run(places.runs / name).model for name in members])
+    expected = evaluate(model, load(tiny, "test").first_images(12))
+    assert kept["result"]["test"] == expected and kept["members"] == names
+    assert kept["result"]["dev"]["rsum"] > 0 and kept["epochs_trained"] == 2
+    (shown,) = training.training_cells(
+        "toy", ROWS, data="tiny", methods="infonce", rates=[0.4], settings=SMALL, seeds=[0], epochs=1, engine="sgraf",
+        members=["sgr", "saf"],
+    )  # fmt: skip
+    assert shown.name == "tiny-sgraf-infonce-noise40-seed0"
+    assert shown.command == (
+        "truepair evaluate tiny-sgr-infonce-noise40-seed0 tiny-saf-infonce-noise40-seed0 tiny --images 12"
+    )

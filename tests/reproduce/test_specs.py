@@ -1,0 +1,86 @@
+"""Every cell of every table is a command that the program takes, and every record is of its cell."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from truepair.cli.main import build_parser, job_of
+from truepair.errors import InputError
+from truepair.reproduce.__main__ import build_parser as reproduce_parser
+from truepair.reproduce.records import read_records
+from truepair.reproduce.tables import find_cell, read_specs
+
+ROOT = Path(__file__).parents[2]
+TABLES, SECTIONS = read_specs()
+CELLS = [(name, cell) for name, table in TABLES.items() for cell in table.cells]
+
+
+def parsed(command):
+    """The arguments a shown command stands for; a parser that refuses it ends the process."""
+    if command.startswith("python -m truepair.reproduce "):
+        return reproduce_parser().parse_args(command.split()[3:])
+    assert command.startswith("truepair ")
+    return build_parser().parse_args(command.split()[1:])
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=[*TABLES])
+def test_cells_have_their_own_names_and_commands_that_the_program_takes(table):
+    assert len({cell.name for cell in table.cells}) == len({cell.command for cell in table.cells}) == len(table.cells)
+    for cell in table.cells:
+        options = parsed(cell.command)
+        if cell.command.startswith("truepair train"):
+            job = job_of(options)
+            rates = {job.data.noise, job.data.label_noise} - {None, 0.0}
+            assert rates == ({cell.facts["noise"]} if cell.facts["noise"] else set())
+            assert job.setup.training.seed == cell.facts["seed"]
+
+
+@pytest.mark.parametrize("file", ["README.md", "docs/results.md", "docs/audit.md"])
+def test_every_command_that_the_documentation_shows_is_one(file):
+    """In rendered sections and in code blocks; upper-case words stand for what a person puts there."""
+    text = (ROOT / file).read_text()
+    shown = re.findall(r"`((?:truepair|python -m truepair\.reproduce) [^`\n…]+)`", text)
+    for block in re.findall(r"```\n(.*?)```", text, flags=re.S):
+        lines = (line.split("#")[0].strip() for line in block.splitlines())
+        shown += [line for line in lines if line.startswith(("truepair ", "python -m truepair.reproduce "))]
+    assert shown
+    for command in shown:
+        parsed(re.sub(r'"[^"]*"', "x", command))
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=[*TABLES])
+def test_records_are_of_todays_commands_and_settings(table):
+    """A default that moves would change what a command means: then the record is of another run."""
+    for record in read_records(ROOT / "results" / f"{table.name}.jsonl"):
+        cell = find_cell(f"{table.name}/{record['name']}")
+        assert record["command"] == cell.command
+        assert record["cell"].items() <= cell.facts.items()
+        if "options" in record:
+            setup = job_of(parsed(cell.command)).setup
+            kept = {**record["options"]["training"], **record["options"]["augmentation"]}
+            now = {**asdict(setup.training), **asdict(setup.augmentation)}
+            assert {key: now[key] for key in kept if key in now and key != "device"} == {
+                key: value for key, value in kept.items() if key in now and key != "device"
+            }
+
+
+def test_what_sections_show_exists():
+    for section in SECTIONS:
+        assert set(section.tables) <= set(TABLES)
+        for part in [*section.head, *section.parts]:
+            assert {"figure", "kept", "recalls", "origin"} & set(part)
+
+
+def test_bad_options_of_the_runner_are_sentences(capsys):
+    from truepair.reproduce.runner import chosen_cells
+
+    cells = TABLES["noise"].cells
+    chosen = chosen_cells(cells, {"method": ["gsc"], "noise": [0.4], "seed": [0, 2]})
+    assert [cell.facts["seed"] for cell in chosen] == [0, 2]
+    with pytest.raises(InputError, match="no run of this table has noise 0.3; there are 0.0, 0.2, 0.4"):
+        chosen_cells(cells, {"noise": [0.3]})
+    with pytest.raises(SystemExit):
+        reproduce_parser().parse_args(["run", "nonsense"])
+    assert "invalid choice" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""Tables of runs hold means over seeds of what the records hold."""
+
+from truepair.reproduce.cells import Cell
+from truepair.reproduce.render.values import divisions, values
+from truepair.reproduce.tables import Filled, Section, Table
+
+TITLES = {"oracle": "the oracle", "crcl": "CRCL", "infonce": "InfoNCE", "uot-rcl": "UOT-RCL"}
+
+
+def record(method, noise, seed, rsum, auroc=None, *, data="toy", **more):
+    figures = {f"{direction}_r{k}": rsum / 6 for direction in ("i2t", "t2i") for k in (1, 5, 10)} | {"rsum": rsum}
+    found = None if auroc is None else {"auroc": auroc}
+    return {
+        "name": f"{data}-{method}-{noise}-{seed}",
+        "cell": {"data": data, "method": method, "noise": noise, "seed": seed},
+        "command": f"truepair train {data} --method {method}",
+        "date": f"2026-01-0{2 + seed}",
+        "training_seconds": 1800.0,
+        "result": {"test": figures, "detection": found, "labels": {"right": rsum / 1000, "given": noise}},
+        **more,
+    }
+
+
+RECORDS = [
+    record("infonce", 0.0, 0, 300.0),
+    record("infonce", 0.0, 1, 310.0),
+    record("infonce", 0.4, 0, 150.0, 0.8),
+    record("oracle", 0.4, 0, 250.0),
+    record("crcl", 0.4, 0, 240.0, 0.97),
+    record("crcl", 0.4, 1, 250.0, 0.99),
+]
+
+
+def filled(records=RECORDS):
+    cells = [Cell(record["name"], record["cell"], record["command"], dict) for record in records]
+    return Filled(Table("toy", "", cells, TITLES), records)
+
+
+def section(*parts, **more):
+    return Section("docs.md", "toy", ["toy"], "values", parts=[*parts], **more)
+
+
+def test_a_value_table_shows_mean_and_deviation_and_the_clean_oracle_is_infonce():
+    text = values(section({"title": "rSum:", "figure": "result.test.rsum", "digits": 1}), filled())
+    assert text.splitlines() == [
+        "rSum:",
+        "",
+        "| | 0 % | 40 % |",
+        "|---|---|---|",
+        "| the oracle | 305.0 ± 7.1 | 250.0 |",
+        "| CRCL | – | 245.0 ± 7.1 |",
+        "| InfoNCE | 305.0 ± 7.1 | 150.0 |",
+    ]
+
+
+def test_figures_that_are_not_there_leave_row_or_table_out():
+    text = values(
+        section({"figure": "result.detection.auroc", "digits": 4}, {"figure": "epochs.no", "digits": 1}), filled()
+    )
+    assert "| CRCL | – | 0.9800 ± 0.0141 |" in text and "oracle" not in text
+    assert text.count("|---") == 3
+
+
+def test_what_is_kept_is_a_share_of_the_oracle_and_of_clean_infonce():
+    text = values(section({"kept": ["crcl"]}), filled())
+    assert text.splitlines()[2:] == [
+        "| CRCL: share of the oracle at the same noise | 98.0 % |",
+        "| CRCL: share of InfoNCE without noise | 80.3 % |",
+    ]
+
+
+def test_recalls_stand_rate_by_rate():
+    text = values(section({"title": "At {rate}:", "recalls": True}), filled(RECORDS[2:4]))
+    assert text.startswith("At 40 %:\n\n| | i→t R@1 |")
+    assert "| InfoNCE | 25.0 | 25.0 | 25.0 | 25.0 | 25.0 | 25.0 | 150.0 |" in text
+
+
+def test_origin_tells_runs_seeds_dates_hours_and_a_command():
+    text = values(section({"origin": "crcl", "remark": ", as always"}), filled())
+    assert text == (
+        "6 runs on `toy`, seeds 0, 1, as always, 2026-01-02 to 2026-01-03, 3.0 hours of training on one CPU thread "
+        "each. One of them: `truepair train toy --method crcl`."
+    )
+
+
+def test_a_section_repeats_for_each_data_set_in_the_order_of_the_specification():
+    records = [record("uot-rcl", 0.4, 0, 400.0, data="b"), record("uot-rcl", 0.4, 0, 300.0, data="a")]
+    part = {"title": "**{data}**", "figure": "result.labels.right", "digits": 2, "given": "result.labels.given"}
+    text = values(section(part, per="data", head=[{"origin": "x"}], options={"names": {"b": "Set B"}}), filled(records))
+    assert text.index("**Set B**") < text.index("| as given | 0.40 |\n| UOT-RCL | 0.40 |") < text.index("**a**")
+    assert "| UOT-RCL | 0.30 |" in text and text.count("2 runs on") == 1
+
+
+def test_the_share_of_the_clean_set_is_that_of_the_last_epoch():
+    line = {"clean": 1, "hard": 1, "noisy": 2}
+    found = filled([record("crcl", 0.4, 0, 1.0, epochs=[{}, line])])
+    assert "| CRCL | 0.250 |" in values(section({"figure": "clean share", "digits": 3}), found)
+
+
+def test_divisions_are_shown_epoch_by_epoch_of_the_run_asked_for():
+    line = {"epoch": 1, "clean": 7, "hard": 0, "noisy": 3, "clean_matched": 0.9, "hard_matched": None}
+    line |= {"noisy_matched": 0.2, "division_accuracy": 0.87, "auroc": 0.9, "dev_rsum": 100.0}
+    records = [record("crcl", 0.4, seed, 1.0, epochs=[{**line, "epoch": seed + 1}]) for seed in (0, 1)]
+    asked = {"noise": 0.4, "seed": 1, "shown": [["global", "crcl", "CRCL, global"], ["sgr", "crcl", "CRCL, SGR"]]}
+    text = divisions(section(options=asked), filled([]), filled(records))
+    assert text.startswith("**CRCL, global, 40 % noise, seed 1:** parts in pairs")
+    assert text.splitlines()[-1] == "| 2 | 7 | 90 % | 0 | – | 3 | 20 % | 0.870 | 0.900 | 100.0 |"
+    assert "SGR" not in text

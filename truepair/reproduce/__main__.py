@@ -1,0 +1,88 @@
+"""`python -m truepair.reproduce`: list the tables, run what is missing of one, put them into the documentation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from truepair.errors import TruepairError
+from truepair.reproduce.cells import Places
+from truepair.reproduce.records import read_records
+from truepair.reproduce.report import report
+from truepair.reproduce.runner import chosen_cells, run_cells
+from truepair.reproduce.tables import read_specs
+
+TABLES, _ = read_specs()
+CHOICES = {
+    "data": ("data", str, "data sets"),
+    "engines": ("engine", str, "engines"),
+    "methods": ("method", str, "rows"),
+    "kinds": ("kind", str, "kinds of noise"),
+    "rates": ("noise", float, "noise rates"),
+    "seeds": ("seed", int, "seeds"),
+}
+"""Option → the fact of a cell that it chooses by, its type, and what it names."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m truepair.reproduce", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("list", help="every table, how many of its runs are there, and what it is")
+    command.set_defaults(command=list_tables)
+    command = commands.add_parser("run", help="run what is missing of a table; may be stopped and started again")
+    command.add_argument("table", choices=[*TABLES], metavar="TABLE", help=", ".join(TABLES))
+    for name, (_, kind, what) in CHOICES.items():
+        command.add_argument(f"--{name}", nargs="+", type=kind, metavar="X", help=f"these {what} only")
+    command.add_argument(
+        "--root", type=Path, default=Path("../shared/data"), help="folder of the data sets [%(default)s]"
+    )
+    command.add_argument("--runs", type=Path, default=Path("runs"), help="run folders, not kept in git [%(default)s]")
+    command.add_argument("--results", type=Path, default=Path("results"), help="records [%(default)s]")
+    command.add_argument("--jobs", type=int, default=2, help="runs at a time, one CPU thread each [%(default)s]")
+    command.set_defaults(command=run_table)
+    command = commands.add_parser("report", help="put the tables and pictures into README.md and docs/")
+    command.add_argument("tables", nargs="*", metavar="TABLE", help="all, unless some are named")
+    command.add_argument(
+        "--check", action="store_true", help="change nothing; fail where a file differs from its records"
+    )
+    command.set_defaults(command=report_tables)
+    return parser
+
+
+def list_tables(options: argparse.Namespace) -> None:
+    for name, table in TABLES.items():
+        done = {record["name"] for record in read_records(Path("results") / f"{name}.jsonl")}
+        runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
+        print(f"{name:16s} {runs}  {table.about}")
+
+
+def run_table(options: argparse.Namespace) -> None:
+    given = {key: getattr(options, name) for name, (key, _, _) in CHOICES.items()}
+    wanted = {key: values for key, values in given.items() if values is not None}
+    cells = chosen_cells(TABLES[options.table].cells, wanted)
+    places = Places(options.root, options.runs)
+    run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs)
+
+
+def report_tables(options: argparse.Namespace) -> int:
+    unknown = [name for name in options.tables if name not in TABLES]
+    if unknown:
+        raise TruepairError(f"{unknown[0]} is no table; there are {', '.join(TABLES)}")
+    changes = report(Path.cwd(), options.tables or [*TABLES], check=options.check)
+    for change in changes:
+        print(("differs: " if options.check else "written: ") + change)
+    return 1 if options.check and changes else 0
+
+
+def main() -> int:
+    options = build_parser().parse_args()
+    try:
+        return options.command(options) or 0
+    except TruepairError as error:
+        print(f"truepair.reproduce: error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

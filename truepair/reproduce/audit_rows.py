@@ -1,0 +1,151 @@
+"""One audit against the truth, beside what others do: `python -m truepair.reproduce.audit_rows DATA KIND RATE SEED …`.
+
+Each audit is made by cross-fitting with the defaults, and scored against the truth beside the plain cosine of the same
+held-out models, a mixture of losses (NCR), LEMoN's score, and each indicator alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from truepair.data.open import load
+from truepair.data.pairs import Array, BoolArray, Pairs
+
+NCR_EPOCHS = 5
+
+
+def load_labelled(data: str, root: Path) -> Pairs:
+    """The pairs of a data set, with the class that hard noise stays within.
+
+    `fashion`: the 12,000 training pairs, 61 article types and more; `emoji`: 6,153 drawings with their names, ten
+    groups; `scenes`: 1,000 drawn pictures with five captions each, the kind of the first object.
+    """
+    if data == "fashion":
+        return load(root / "fashion_precomp", "train", label="articleType")
+    if data == "emoji":
+        from truepair.data.collection import PairsCollection
+        from truepair.data.open_collection import open_collection
+
+        collection = open_collection(root / "emoji", caption="first", label="group", progress=False)
+        assert isinstance(collection, PairsCollection)
+        return collection.pairs
+    return labelled_scenes()
+
+
+def labelled_scenes() -> Pairs:
+    from truepair.data.formats.scenes.scene_drawing import KINDS as OBJECTS
+    from truepair.data.formats.scenes.scenes import draw_scenes
+
+    pairs = load("scenes:1000")
+    first = draw_scenes(1000, seed=0, split="train").factors.kind[:, 0]
+    return replace(pairs, labels=first[pairs.image_index].astype(np.int64), class_names=tuple(OBJECTS))
+
+
+def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: Path) -> dict[str, Any]:
+    """One audit against the truth, all rows of the table: row → figures."""
+    import torch
+
+    from truepair.audit.options import CrossFitting
+    from truepair.audit.scoring.crossfit import cross_fit
+    from truepair.audit.verdict.against_truth import scores_against
+    from truepair.audit.verdict.verdict import judge
+    from truepair.data.noise import inject_noise
+
+    torch.set_num_threads(1)
+    start = time.perf_counter()
+    within: Literal["class", "caption"] = "class" if kind == "hard" else "caption"
+    pairs = inject_noise(load_labelled(data, root), noise, kind=within, seed=seed)
+    mismatched = pairs.mismatched
+    assert mismatched is not None
+    given = pairs.without_truth()
+    options = CrossFitting(seed=seed)
+    seen = cross_fit(given, options, runs / "crossfit", progress=False)
+    yardstick = {name: known.evidence for name, known in seen.yardstick.items()}
+    verdict = judge(seen.given.evidence, yardstick, held_out=seen.held_out, local=seen.local, seed=seed)
+    seconds = time.perf_counter() - start
+    rows: dict[str, Any] = {"verdict": scores_against(verdict, mismatched)}
+    rows["verdict"] |= {
+        "estimate": verdict.noise_rate,
+        "estimate_low": verdict.noise_rate_low,
+        "estimate_high": verdict.noise_rate_high,
+        "flagged": float(verdict.flagged.mean()),
+        "two_groups": verdict.two_groups,
+        "details": verdict.details,
+    }
+    columns = {**seen.given.columns, "lemon": lemon_of(seen)}
+    columns["loss mixture"] = losses_of(given, seed, runs)
+    for name, values in columns.items():
+        rows[name] = by_mixture(values, mismatched)
+    return {"rows": rows, "pairs": len(pairs), "mismatch_rate": pairs.mismatch_rate, "seconds": round(seconds, 1)}
+
+
+def by_mixture(values: Array, mismatched: BoolArray) -> dict[str, Any]:
+    """The figures of one score alone, judged the usual way: by two normal distributions of it."""
+    from truepair.audit.verdict.against_truth import scores_against
+    from truepair.audit.verdict.mixture_verdict import judge_by_mixture
+    from truepair.evaluation.detection import detection
+
+    verdict = judge_by_mixture(values.astype(np.float64)[:, None])
+    found = scores_against(verdict, mismatched)
+    ranking = detection(values, mismatched)
+    del found["reliability"]
+    return {
+        **found,
+        "auroc": ranking["auroc"],
+        "average_precision": ranking["average_precision"],
+        "estimate": verdict.noise_rate,
+        "flagged": float(verdict.flagged.mean()),
+        "two_groups": verdict.two_groups,
+    }
+
+
+def lemon_of(seen: Any) -> Array:
+    """LEMoN's score of every pair, by the same held-out models."""
+    import torch
+
+    from truepair.audit.scoring.lemon import lemon_score
+
+    scores = np.empty(len(seen.rows), dtype=np.float32)
+    for space in seen.judges:
+        rows = torch.from_numpy(space.judged)
+        images, texts = space.vectors(space.judged)
+        found = lemon_score(images, texts, space.bank, image_rows=rows, text_rows=rows)
+        scores[space.judged] = found.numpy()
+    return scores
+
+
+def losses_of(pairs: Pairs, seed: int, runs: Path) -> Array:
+    """−loss of every pair after a warm-up of plain InfoNCE on all pairs (NCR divides by a mixture of these)."""
+    from truepair.audit.options import CrossFitting
+    from truepair.audit.scoring.crossfit import remembered
+    from truepair.engines.config import GlobalConfig
+    from truepair.training.fit import fit
+    from truepair.training.setup import Setup
+
+    path = runs / "warm-up"
+    options = CrossFitting()
+    run = fit(
+        pairs,
+        method="infonce",
+        setup=Setup(model=GlobalConfig(width=options.width)),
+        out=path,
+        resume=(path / "config.json").exists(),
+        progress=False,
+        epochs=NCR_EPOCHS,
+        batch_size=options.batch_size,
+        seed=seed,
+    )
+    negative_loss: Array = np.log(np.maximum(remembered(run), 1e-12))
+    return negative_loss
+
+
+if __name__ == "__main__":
+    data, kind, noise, seed, root, runs = sys.argv[1:]
+    print(json.dumps(audit_rows(data, kind, float(noise), int(seed), Path(root), Path(runs)), allow_nan=False))

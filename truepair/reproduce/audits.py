@@ -1,0 +1,77 @@
+"""Cells of the audit: audits against the truth, and training on what one keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from truepair.reproduce.cells import Cell, Places, Record, train, truepair
+
+
+def audit_cells(
+    table: str,
+    rows: Mapping[str, str],
+    *,
+    data: str,
+    rates: Sequence[float],
+    seeds: Sequence[int],
+    kinds: Sequence[str] = ("random", "hard"),
+) -> Iterator[Cell]:
+    """Kinds of noise × rates × seeds of one source, with the defaults; without noise there is one kind."""
+    for seed in seeds:
+        for rate in rates:
+            for kind in kinds if rate else kinds[:1]:
+                facts = {"data": data, "kind": kind, "noise": rate, "seed": seed}
+                name = f"{data}-{kind}{round(100 * rate)}-seed{seed}"
+                words = ["--data", data, "--kinds", kind, "--rates", str(rate), "--seeds", str(seed)]
+                command = " ".join(["python -m truepair.reproduce run", table, *words])
+                yield Cell(name, facts, command, partial(measure_audit, f"{table}/{name}", list(facts.values())))
+
+
+def measure_audit(folder: str, facts: list[object], places: Places) -> Record:
+    runs = places.runs / folder
+    runs.mkdir(parents=True, exist_ok=True)
+    words = [*map(str, facts), str(places.data), str(runs)]
+    printed = truepair(*words, module="truepair.reproduce.audit_rows")
+    return {"threads": 1, **json.loads(printed.splitlines()[-1])}
+
+
+def retraining_cells(
+    table: str,
+    rows: Mapping[str, str],
+    *,
+    data: str,
+    label: str,
+    rate: float,
+    epochs: int,
+    settings: str,
+    seeds: Sequence[int] = (0, 1, 2),
+) -> Iterator[Cell]:
+    """InfoNCE on what an audit of mismatched data keeps, on the truly matched pairs, and on all of them."""
+    for seed in seeds:
+        facts = {"data": data, "noise": rate, "seed": seed, "epochs": epochs}
+        name = f"{data}-random{round(100 * rate)}-seed{seed}"
+        plain = ["--method", "infonce", "--seed", str(seed), "--epochs", str(epochs), *settings.split()]
+        measure = partial(measure_retraining, f"{table}/{name}", data, label, rate, seed, plain)
+        yield Cell(name, facts, f"python -m truepair.reproduce run {table} --data {data} --seeds {seed}", measure)
+
+
+def measure_retraining(
+    folder: str, data: str, label: str, rate: float, seed: int, plain: list[str], places: Places
+) -> Record:
+    here, source = places.runs / folder, places.source(data)
+    audit, kept = here / "audit", here / "audit" / "export" / "own"
+    noise = ["--noise", str(rate), "--noise-seed", str(seed)]
+    if not kept.exists():
+        words = ["--label", label, *noise, "--export", "own", "--seed", str(seed), "--threads", "1", "--quiet"]
+        truepair("audit", source, *words, "--out", str(audit))
+    summary = json.loads((audit / "summary.json").read_text(encoding="utf-8"))
+    runs = {
+        "kept": train(str(kept), plain, here / "kept"),
+        "truly matched": train(source, [*plain, *noise, "--oracle"], here / "oracle"),
+        "all": train(source, [*plain, *noise], here / "all"),
+    }
+    results = {row: json.loads(run.result.read_text(encoding="utf-8")) for row, run in runs.items()}
+    figures = {row: {key: found[key] for key in ("pairs", "dev", "test")} for row, found in results.items()}
+    return {"audit": {key: summary[key] for key in ("pairs", "flagged", "noise_rate", "scores")}, **figures}

@@ -1,0 +1,68 @@
+"""A cell of a table: one run of the package, or what is made of several, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+from truepair.training.run_folder import RunFolder
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where data sets lie, and where run folders go."""
+
+    data: Path
+    runs: Path
+
+    def source(self, data: str) -> str:
+        """The path of a data set; what is built in has none."""
+        return str(self.data / data) if (self.data / data).exists() else data
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of `results/TABLE.jsonl`.
+
+    Attributes:
+        name: unique in its table.
+        facts: data, method, noise, seed and more.
+        command: how to repeat it, as people type it.
+        measure: does so and returns what is kept; a run that was cut off goes on where it stopped.
+    """
+
+    name: str
+    facts: dict[str, Any]
+    command: str
+    measure: Callable[[Places], Record]
+
+
+def truepair(*words: str, module: str = "truepair") -> str:
+    """Run a command of the package on one thread; returns what it printed.
+
+    Raises:
+        InputError: it failed; with what it said.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", module, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise InputError(done.stderr.strip()[-2000:])
+    return done.stdout
+
+
+def train(source: str, options: list[str], path: Path) -> RunFolder:
+    """A finished run of `truepair train`: begun, gone on with, or there already."""
+    folder = RunFolder(path)
+    if not folder.finished:
+        begin = [source, *options, "--out", str(path), "--threads", "1"]
+        truepair("train", *(["--resume", str(path)] if folder.config.exists() else begin), "--quiet")
+    return folder

@@ -1,0 +1,59 @@
+"""`results/TABLE.jsonl`: one run a line, sorted by name, so that a new run is one new line in a diff."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from truepair.errors import InputError
+from truepair.files import write_text_atomically, writing
+from truepair.reproduce.cells import Record
+
+
+def read_records(path: Path) -> list[Record]:
+    """All records of a file, by name; none where there is no file.
+
+    Raises:
+        InputError: a line is no record, or two have one name.
+    """
+    found: dict[str, Record] = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            name = record["name"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path}, line {number} is no record ({error}); restore the line, or delete it") from error
+        if name in found:
+            raise InputError(f"{path}, line {number}: a second record of {name}; delete one of them")
+        found[name] = record
+    return [found[name] for name in sorted(found)]
+
+
+def text_of(records: list[Record]) -> str:
+    """The lines of a file. Raises ValueError for NaN and infinity."""
+    lines = (json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def keep_record(path: Path, record: Record) -> None:
+    """Add a record to a file, or put it in the place of that of the same name, in one step.
+
+    Several processes may do so at the same time.
+    """
+    with locked(path):
+        others = [other for other in read_records(path) if other["name"] != record["name"]]
+        write_text_atomically(path, text_of(sorted([*others, record], key=lambda other: str(other["name"]))))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time; the lock goes with the process that holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f".{path.name}.lock")
+    with writing(lock), lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

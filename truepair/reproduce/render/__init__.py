@@ -1,0 +1,1 @@
+"""Records → the Markdown and the pictures that stand in the documentation."""

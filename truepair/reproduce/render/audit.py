@@ -1,0 +1,228 @@
+"""The tables of `docs/audit.md`: the verdict beside other scores, and estimates beside the truth."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from truepair.reproduce.cells import Record
+from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.tables import Filled, Section
+
+Place = tuple[str, str, float]
+"""Data set, kind of noise, nominal rate."""
+Groups = dict[Place, list[Record]]
+Titles = dict[str, str]
+
+CLEAN = "none"
+KINDS = {"random": "random noise", "hard": "hard noise (captions move within a class)"}
+ESTIMATING = {"similarity": "plain cosine", "loss mixture": "loss mixture"}
+NEAR_WITH_ONE_SEED = 0.002
+POINTS = 3.0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of the records, and how it is shown; `clean`: whether it says something where no pair is mismatched."""
+
+    key: str
+    title: str
+    digits: int
+    smaller_is_better: bool = False
+    clean: bool = False
+
+    def of(self, records: list[Record], name: str) -> list[float]:
+        return figures(records, name, self.key)
+
+    def shown(self, records: list[Record], name: str) -> float:
+        """The mean as it stands in the table."""
+        return float(f"{statistics.fmean(self.of(records, name)):.{self.digits}f}")
+
+
+MEASURES = (
+    Measure("auroc", "AUROC", 4),
+    Measure("average_precision", "average precision", 4),
+    Measure("f1", "F1 of the flagged pairs", 3),
+    Measure("calibration_error", "expected calibration error", 3, smaller_is_better=True, clean=True),
+)
+
+
+def figures(records: list[Record], name: str, key: str) -> list[float]:
+    """A figure of one score in every record that has it."""
+    found = [record["rows"].get(name, {}).get(key) for record in records]
+    return [float(value) for value in found if value is not None]
+
+
+def groups_of(audits: Filled) -> Groups:
+    """Records of a data set, kind and rate, over seeds, in the table's order; without noise there is one kind."""
+    sets = [*dict.fromkeys(str(cell.facts["data"]) for cell in audits.table.cells)]
+    groups: Groups = {}
+    for record in audits.records:
+        facts = record["cell"]
+        place = facts["data"], facts["kind"] if facts["noise"] else CLEAN, facts["noise"]
+        groups.setdefault(place, []).append(record)
+    kinds = [CLEAN, *KINDS]
+    order = sorted(groups, key=lambda place: (sets.index(place[0]), kinds.index(place[1]), place[2]))
+    return {place: groups[place] for place in order}
+
+
+def named(place: Place) -> str:
+    data, kind, rate = place
+    return f"`{data}` without noise" if kind == CLEAN else f"`{data}` {kind} {percent(rate)}"
+
+
+def audits(section: Section, shown: Filled) -> str:
+    """All figures of the audits, with the picture of `audit_picture.py`."""
+    groups, titles = groups_of(shown), shown.table.titles
+    rates = sorted({cell.facts["noise"] for cell in shown.table.cells})
+    parts = [provenance(shown.records), "**The verdict against all other rows:**", standing_table(groups, titles)]
+    parts += [*aims(groups), "**Estimated against true noise rate, in percent:**", estimate_table(groups)]
+    parts.append(
+        f"![Estimated against true noise rate, for each data set and kind of noise]({section.options['picture']})"
+    )
+    parts += ["**Flagged where no pair is mismatched, in percent:**", clean_table(groups, titles)]
+    for data, kind in dict.fromkeys((data, kind) for data, kind, _ in groups if kind != CLEAN):
+        for measure in MEASURES:
+            less = ", smaller is better" if measure.smaller_is_better else ""
+            parts.append(f"**`{data}`, {KINDS[kind]}, {measure.title}{less}:**")
+            columns = {rate: groups.get((data, kind if rate else CLEAN, rate), []) for rate in rates}
+            parts.append(measure_table(columns, titles, measure))
+    return "\n\n".join(parts)
+
+
+def provenance(records: list[Record]) -> str:
+    """Number of audits, seeds, dates and cost, read from the records, and how to read the tables."""
+    seeds, dates = seeds_and_dates(records)
+    hours = sum(record["seconds"] for record in records) / 3600
+    example = next((record for record in records if record["cell"]["noise"] == 0.4), records[0])
+    return (
+        f"{len(records)} audits, seeds {seeds}, {dates}, {hours:.1f} hours of auditing on one CPU "
+        "thread each (what the other rows need beside it is not counted). One of them: "
+        f"`{example['command']}`. Figures are means ± standard deviations over seeds, without ± where there is one "
+        "seed. The best of a column is bold; – is not measured. Every row but the verdict is one score, flagged and "
+        "calibrated by a mixture of two normal distributions of it; where these find no two groups, nothing is flagged."
+    )
+
+
+# --- The verdict beside the other rows ----------------------------------------------------------------------------
+
+
+def measure_table(columns: dict[float, list[Record]], titles: Titles, measure: Measure) -> str:
+    """A row a score, a column a noise rate, the best of each column bold."""
+    columns = {rate: records for rate, records in columns.items() if rate or measure.clean}
+    best = min if measure.smaller_is_better else max
+    rows: dict[str, list[str]] = {name: [] for name in titles}
+    for records in columns.values():
+        shown = {name: measure.shown(records, name) for name in titles if measure.of(records, name)}
+        for name, row in rows.items():
+            text = cell(measure.of(records, name), measure.digits)
+            row.append(f"**{text}**" if name in shown and shown[name] == best(shown.values()) else text)
+    return table(["", *map(percent, columns)], [[titles[name], *row] for name, row in rows.items()])
+
+
+def standing_table(groups: Groups, titles: Titles) -> str:
+    """In how many cells the verdict is first, or as good as first, and where it falls behind most."""
+    rows = []
+    for measure in MEASURES:
+        found = {
+            place: behind_first(records, titles, measure)
+            for place, records in groups.items()
+            if (measure.clean or place[1] != CLEAN) and measure.of(records, "verdict")
+        }
+        if found:
+            first = sum(gap <= 0 for gap, _, _ in found.values())
+            near = sum(is_near for _, is_near, _ in found.values())
+            worst = max(found, key=lambda place: found[place][0])
+            gap, _, ahead = found[worst]
+            text = f"{gap:.{measure.digits}f}, {named(worst)}: {titles[ahead]}" if gap > 0 else "–"
+            rows.append([measure.title, str(len(found)), str(first), str(near), text])
+    return table(["", "cells", "first", "first or near", "farthest behind"], rows)
+
+
+def behind_first(records: list[Record], titles: Titles, measure: Measure) -> tuple[float, bool, str]:
+    """How far the verdict is behind the best other row in the table (≤ 0: first), whether it is near, and that row.
+
+    Near is within one standard deviation of the best other row over seeds, with one seed within 0.002.
+    """
+    sign = -1 if measure.smaller_is_better else 1
+    means = {name: statistics.fmean(measure.of(records, name)) for name in titles if measure.of(records, name)}
+    ours = means.pop("verdict")
+    if not means:
+        return 0.0, True, "verdict"
+    ahead = max(means, key=lambda name: sign * means[name])
+    gap = round(sign * (measure.shown(records, ahead) - measure.shown(records, "verdict")), measure.digits)
+    best = measure.of(records, ahead)
+    allowed = statistics.stdev(best) if len(best) > 1 else NEAR_WITH_ONE_SEED
+    return gap, gap <= 0 or sign * (means[ahead] - ours) <= allowed, ahead
+
+
+# --- How many are mismatched --------------------------------------------------------------------------------------
+
+
+def aims(groups: Groups) -> list[str]:
+    """What the first table means, and how near the estimates come."""
+    gaps = {place: off(records) for place, records in groups.items()}
+    farthest = max(gaps, key=lambda place: gaps[place])
+    close = sum(gap <= POINTS for gap in gaps.values())
+    held = [inside(record) for records in groups.values() for record in records]
+    return [
+        "A cell is a data set, a kind of noise and a rate. Near first is within one standard deviation over seeds of "
+        f"the best other row; with one seed, within {NEAR_WITH_ONE_SEED}.",
+        f"The estimated noise rate is within {POINTS:.0f} points of the truth in {close} of {len(gaps)} cells, "
+        f"farthest off by {gaps[farthest]:.1f} points ({named(farthest)}). Its 95 % interval holds the truth in "
+        f"{sum(held)} of {len(held)} audits.",
+    ]
+
+
+def estimate_table(groups: Groups) -> str:
+    """A row a cell: the truth, the verdict's estimate and interval, and what mixtures of one score say."""
+    titles = ("verdict", "95 % interval", "holds the truth", "two groups", "flagged", *ESTIMATING.values())
+    rows = []
+    for place, records in groups.items():
+        ends = [statistics.fmean(figures(records, "verdict", f"estimate_{end}")) for end in ("low", "high")]
+        truth, estimate = [record["mismatch_rate"] for record in records], figures(records, "verdict", "estimate")
+        row = [named(place), percents(truth), percents(estimate), " – ".join(percents([end]) for end in ends)]
+        row.append(count([inside(record) for record in records]))
+        row.append(count([record["rows"]["verdict"]["two_groups"] for record in records]))
+        row.append(percents(figures(records, "verdict", "flagged")))
+        rows.append([*row, *(percents(figures(records, name, "estimate")) for name in ESTIMATING)])
+    return table(["noise", "truth", *titles], rows)
+
+
+def clean_table(groups: Groups, titles: Titles) -> str:
+    """A row a score, a column a data set: the share of clean data that is flagged."""
+    clean = {data: records for (data, kind, _), records in groups.items() if kind == CLEAN}
+    rows = [
+        [title, *(percents(figures(records, name, "flagged"), 2) for records in clean.values())]
+        for name, title in titles.items()
+    ]
+    return table(["", *(f"`{data}`" for data in clean)], rows)
+
+
+def off(records: list[Record]) -> float:
+    """Distance of the mean estimate from the mean truth, in points."""
+    truth = statistics.fmean(record["mismatch_rate"] for record in records)
+    return abs(100 * (statistics.fmean(figures(records, "verdict", "estimate")) - truth))
+
+
+def inside(record: Record) -> bool:
+    verdict = record["rows"]["verdict"]
+    return bool(verdict["estimate_low"] <= record["mismatch_rate"] <= verdict["estimate_high"])
+
+
+def percents(shares: list[float], digits: int = 1) -> str:
+    return cell([100 * share for share in shares], digits)
+
+
+def count(answers: list[bool]) -> str:
+    return f"{sum(answers)} of {len(answers)}" if len(answers) > 1 else "yes" if answers[0] else "no"
+
+
+def retraining(section: Section, shown: Filled) -> str:
+    """Pairs and test rSum of a model trained on what an audit keeps, beside the truly matched pairs and all of them."""
+    rows = []
+    for key, title in section.options["rows"]:
+        found = [record[key] for record in shown.records]
+        pairs = " / ".join(f"{figures['pairs']:,}" for figures in found)
+        rows.append([title, pairs, cell((figures["test"]["rsum"] for figures in found), 1)])
+    return table(["trained on", "pairs", "test rSum"], rows)

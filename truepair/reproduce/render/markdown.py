@@ -1,0 +1,36 @@
+"""Markdown tables, their usual cells, and what is said of the records of one."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from truepair.reproduce.cells import Record
+
+
+def table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """Titles and rows of texts as a Markdown table; rows without any figure are left out."""
+    head = [*titles]
+    shown = [row for row in rows if any(cell != "–" for cell in row[1:])]
+    lines = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in (head, *shown)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def cell(values: Iterable[float | None], digits: int) -> str:
+    """Mean ± standard deviation, the mean alone of one value, – of none; None does not count."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return "–"
+    mean = f"{statistics.fmean(found):.{digits}f}"
+    return mean if len(found) < 2 else f"{mean} ± {statistics.stdev(found):.{digits}f}"
+
+
+def percent(rate: float) -> str:
+    return f"{100 * rate:.0f} %"
+
+
+def seeds_and_dates(records: Sequence[Record]) -> tuple[str, str]:
+    """`0, 1, 2` and `2026-11-20 to 2026-11-21`."""
+    seeds = sorted({record["cell"]["seed"] for record in records})
+    dates = sorted({record["date"] for record in records})
+    return ", ".join(map(str, seeds)), dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"

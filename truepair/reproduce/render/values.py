@@ -1,0 +1,149 @@
+"""Tables of runs: rows × noise rates of one figure, what is kept of the oracle, recalls, divisions by epoch."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from truepair.reproduce.cells import Record
+from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.tables import Filled, Section
+
+Groups = Mapping[tuple[str, float], list[Record]]
+RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
+
+
+def values(section: Section, shown: Filled) -> str:
+    """The parts of a section, once for each value of `section.per`."""
+    parts = [*parts_of(section.head, shown)]
+    for value in dict.fromkeys(run.facts.get(section.per) for run in shown.table.cells):
+        here = [record for record in shown.records if record["cell"].get(section.per) == value]
+        names = {section.per: section.options.get("names", {}).get(value, value)}
+        parts += parts_of(section.parts, Filled(shown.table, here), names) if here else []
+    return "\n\n".join(parts)
+
+
+def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Titles and tables. A part has `origin`, `kept`, `recalls` or `figure`; without any figure it is left out."""
+    titles, records = shown.table.titles, shown.records
+    groups = groups_of(records)
+    rates = sorted({rate for _, rate in groups})
+    for part in parts:
+        if "origin" in part:
+            yield origin(records, part["origin"], part.get("remark", ""))
+        elif "recalls" in part:
+            for rate in rates:
+                yield part["title"].format(rate=percent(rate))
+                yield recall_table(titles, groups, rate)
+        elif "kept" in part:
+            yield from titled(part, names)
+            yield kept_table({name: titles[name] for name in part["kept"]}, groups)
+        elif any(figure_of(record, part["figure"]) is not None for record in records):
+            yield from titled(part, names)
+            yield value_table(titles, groups, part["figure"], part["digits"], part.get("given"))
+
+
+def titled(part: dict[str, Any], names: Mapping[str, str] | None) -> list[str]:
+    return [part["title"].format(**names or {})] if "title" in part else []
+
+
+def groups_of(records: list[Record]) -> Groups:
+    """Records by row and nominal noise rate, over seeds. Without noise the oracle is InfoNCE."""
+    groups: dict[tuple[str, float], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record["cell"]["method"], record["cell"]["noise"]].append(record)
+    if ("infonce", 0.0) in groups:
+        groups["oracle", 0.0] = groups["infonce", 0.0]
+    return dict(groups)
+
+
+def figure_of(record: Record, path: str) -> float | None:
+    """A figure by its dotted place in the record, None where there is none; or the last epoch's clean share."""
+    if path == "clean share":
+        last = record["epochs"][-1]
+        return float(last["clean"] / sum(last[part] for part in ("clean", "hard", "noisy")))
+    found: Any = record
+    for key in path.split("."):
+        found = found[int(key)] if isinstance(found, list) else (found or {}).get(key)
+    return None if found is None else float(found)
+
+
+def value_table(titles: Mapping[str, str], groups: Groups, figure: str, digits: int, given: str | None = None) -> str:
+    """Rows × rates of one figure, mean ± standard deviation over seeds. `given`: a figure of the data, first row."""
+    rates = sorted({rate for _, rate in groups})
+    rows = []
+    if given:
+        everything = [
+            [figure_of(r, given) for (_, at), rs in groups.items() if at == rate for r in rs] for rate in rates
+        ]
+        rows.append(["as given", *(cell(found, digits) for found in everything)])
+    for name, title in titles.items():
+        found = ((figure_of(record, figure) for record in groups.get((name, rate), [])) for rate in rates)
+        rows.append([title, *(cell(figures, digits) for figures in found)])
+    return table(["", *map(percent, rates)], rows)
+
+
+def kept_table(titles: Mapping[str, str], groups: Groups) -> str:
+    """Mean rSum in percent of the oracle's at the same rate, and of that of InfoNCE trained without noise."""
+    rates = sorted({rate for _, rate in groups if rate > 0})
+    means = {
+        place: statistics.fmean(record["result"]["test"]["rsum"] for record in records)
+        for place, records in groups.items()
+    }
+
+    def share(place: tuple[str, float], of: tuple[str, float]) -> str:
+        return f"{100 * means[place] / means[of]:.1f} %" if place in means and of in means else "–"
+
+    rows = []
+    for name, title in titles.items():
+        oracle = (share((name, rate), ("oracle", rate)) for rate in rates)
+        rows.append([f"{title}: share of the oracle at the same noise", *oracle])
+        clean = (share((name, rate), ("infonce", 0.0)) for rate in rates)
+        rows.append([f"{title}: share of InfoNCE without noise", *clean])
+    return table(["", *map(percent, rates)], rows)
+
+
+def recall_table(titles: Mapping[str, str], groups: Groups, rate: float) -> str:
+    """The six recalls of every method at one noise rate."""
+    rows = [
+        [title, *(cell((record["result"]["test"][key] for record in groups[name, rate]), 1) for key in RECALLS)]
+        for name, title in titles.items()
+        if (name, rate) in groups
+    ]
+    return table(["", "i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum"], rows)
+
+
+def origin(records: list[Record], example: str, remark: str) -> str:
+    """Data, seeds, dates and cost of the records, and the command of the first of a row. `remark` follows the seeds."""
+    seeds, dates = seeds_and_dates(records)
+    hours = sum(record["training_seconds"] for record in records) / 3600
+    shown = next((record for record in records if record["cell"]["method"] == example), records[0])
+    return (
+        f"{len(records)} runs on `{shown['cell']['data']}`, seeds {seeds}{remark}, {dates}, {hours:.1f} hours of "
+        f"training on one CPU thread each. One of them: `{shown['command']}`."
+    )
+
+
+def divisions(section: Section, *filled: Filled) -> str:
+    """Epoch by epoch, how runs divided the pairs."""
+    parts = []
+    titles = ("epoch", "clean", "matched", "hard", "matched", "noisy", "matched", "accuracy", "AUROC", "dev rSum")
+    wanted = {key: section.options[key] for key in ("noise", "seed")}
+    for engine, method, title in section.options["shown"]:
+        for record in (record for shown in filled for record in shown.records):
+            facts = {"engine": "global", **record["cell"]}
+            if {"engine": engine, "method": method, **wanted}.items() <= facts.items():
+                told = f"{percent(wanted['noise'])} noise, seed {wanted['seed']}"
+                parts.append(f"**{title}, {told}:** parts in pairs, and how many percent of each are truly matched")
+                parts.append(table(titles, map(division, record["epochs"])))
+    return "\n\n".join(parts)
+
+
+def division(line: Record) -> list[str]:
+    cells = [str(line["epoch"])]
+    for part in ("clean", "hard", "noisy"):
+        share = line.get(f"{part}_matched")
+        cells += [str(line[part]), "–" if share is None else percent(share)]
+    return [*cells, f"{line['division_accuracy']:.3f}", f"{line['auroc']:.3f}", f"{line['dev_rsum']:.1f}"]

@@ -1,0 +1,88 @@
+"""Puts tables and pictures into the documentation, or says where it differs from the records."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from truepair.errors import InputError
+from truepair.files import write_bytes_atomically, write_text_atomically
+from truepair.reproduce.records import read_records, text_of
+from truepair.reproduce.render.analysis import analyses
+from truepair.reproduce.render.audit import audits, retraining
+from truepair.reproduce.render.values import divisions, values
+from truepair.reproduce.tables import Filled, read_specs
+
+RENDER: dict[str, Callable[..., str]] = {
+    render.__name__: render for render in (values, divisions, analyses, audits, retraining)
+}
+
+
+def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str]:
+    """Render what shows the tables named. Returns a sentence for each text that was, or with `check` would be, changed.
+
+    Raises:
+        InputError: a table has no records, or a file lacks its markers.
+    """
+    changes: list[str] = []
+    for section in read_specs()[1]:
+        if set(section.tables) & set(names):
+            filled = [fill(root, name) for name in section.tables]
+            text = RENDER[section.render](section, *filled)
+            changes += put_text(root / section.file, section.marker, text, check=check)
+            if "picture" in section.options:
+                path = (root / section.file).with_name(section.options["picture"])
+                changes += put_picture(path, filled[0], check=check)
+    return changes
+
+
+def fill(root: Path, name: str) -> Filled:
+    """A table with its records.
+
+    Raises:
+        InputError: there are none, or one is of no cell of the table.
+    """
+    path, table = root / "results" / f"{name}.jsonl", read_specs()[0][name]
+    records = read_records(path)
+    if not records:
+        raise InputError(f"{path} holds no records; run python -m truepair.reproduce run {name} first")
+    strangers = {record["name"] for record in records} - {cell.name for cell in table.cells}
+    if strangers:
+        raise InputError(f"{path} holds {min(strangers)}, which is no run of the table; delete its line, or add a grid")
+    return Filled(table, records)
+
+
+def put_text(path: Path, marker: str, text: str, *, check: bool = False) -> list[str]:
+    """Replace what stands between `<!-- MARKER: begin -->` and `<!-- MARKER: end -->`; a sentence if it differs.
+
+    Raises:
+        InputError: the file lacks the markers.
+    """
+    content = path.read_text(encoding="utf-8") if path.exists() else ""
+    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+    if content.count(begin) != 1 or content.count(end) != 1 or content.index(begin) > content.index(end):
+        raise InputError(f"{path} lacks the lines {begin} and {end}, once each and in this order; put them back")
+    before, rest = content.split(begin)
+    there, after = rest.split(end)
+    wanted = f"\n\n{text}\n\n"
+    if there == wanted:
+        return []
+    if not check:
+        write_text_atomically(path, f"{before}{begin}{wanted}{end}{after}")
+    return [f"{path}, {marker}: " + next((x for x in there.splitlines() if x not in wanted.splitlines()), "lines lack")]
+
+
+def put_picture(path: Path, shown: Filled, *, check: bool = False) -> list[str]:
+    """Draw the picture of the audits with a digest of their records; one that carries it already stays."""
+    digest = f"records {hashlib.sha256(text_of(shown.records).encode()).hexdigest()}"
+    if path.exists() and digest.encode() in path.read_bytes():
+        return []
+    if not check:
+        from truepair.reproduce.render.audit_picture import estimate_picture
+
+        png = io.BytesIO()
+        estimate_picture(shown).savefig(png, format="png", metadata={"Software": None, "Description": digest})
+        write_bytes_atomically(path, png.getvalue())
+    return [f"{path}: it shows other records"]

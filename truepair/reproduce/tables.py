@@ -1,0 +1,87 @@
+"""The tables of the documentation, read from `specs/*.toml`.
+
+A file holds rows (name → title, and method with options), settings (name → options of training), tables (grids of
+sources × rows × noise rates × seeds, each of a kind of cells), and the sections of the documentation that show them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truepair.reproduce.audits import audit_cells, retraining_cells
+from truepair.reproduce.cells import Cell, Record
+from truepair.reproduce.training import analysis_cells, training_cells
+
+KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
+    "training": training_cells,
+    "analysis": analysis_cells,
+    "audit": audit_cells,
+    "retraining": retraining_cells,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, kept in `results/NAME.jsonl`: its cells, the first seed of everything first, and its rows' titles."""
+
+    name: str
+    about: str
+    cells: list[Cell]
+    titles: dict[str, str]
+
+
+class Filled(NamedTuple):
+    """A table with the records it has, by name."""
+
+    table: Table
+    records: list[Record]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands between the markers of a file: a function of `render/`, or `parts`, one value table each.
+
+    Attributes:
+        tables: whose records are shown.
+        head: parts of all records.
+        per: key of a cell; `parts` repeat for each of its values.
+        options: what else the function reads.
+    """
+
+    file: str
+    marker: str
+    tables: list[str]
+    render: str
+    head: list[dict[str, Any]] = field(default_factory=list)
+    per: str = ""
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@cache
+def read_specs() -> tuple[dict[str, Table], list[Section]]:
+    """All tables by name, and all sections in the order of the files."""
+    tables, sections = {}, []
+    for path in sorted((Path(__file__).parent / "specs").glob("*.toml")):
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = spec.get("rows", {})
+        titles, words = ({name: row[i] for name, row in rows.items() if len(row) > i} for i in (0, 1))
+        for name, table in spec["tables"].items():
+            grids = [{**table.get("each", {}), **grid} for grid in table["grids"]]
+            for grid in grids:
+                grid |= {"settings": spec["settings"][grid["settings"]]} if "settings" in grid else {}
+            cells = [cell for grid in grids for cell in KINDS[grid.pop("kind", "training")](name, words, **grid)]
+            tables[name] = Table(name, table["about"], sorted(cells, key=lambda cell: cell.facts["seed"]), titles)
+        sections += [Section(**section) for section in spec["sections"]]
+    return tables, sections
+
+
+def find_cell(place: str) -> Cell:
+    """The cell `TABLE/NAME`."""
+    table, _, name = place.partition("/")
+    return next(cell for cell in read_specs()[0][table].cells if cell.name == name)

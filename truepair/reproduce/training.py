@@ -1,0 +1,132 @@
+"""Cells of `truepair train`, `truepair evaluate` and `truepair analyse`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from truepair.reproduce.cells import Cell, Places, Record, train, truepair
+from truepair.training.run_folder import RunFolder, read_lines
+
+
+def training_cells(
+    table: str,
+    rows: Mapping[str, str],
+    *,
+    data: str,
+    methods: str,
+    rates: Sequence[float],
+    settings: str,
+    seeds: Sequence[int] = (0, 1, 2),
+    epochs: int | None = None,
+    engine: str = "global",
+    members: Sequence[str] = (),
+    method_options: Mapping[str, str] | None = None,
+    noise: str = "noise",
+) -> Iterator[Cell]:
+    """Rows × rates × seeds of one source with one engine. Rows with --oracle are not run without noise.
+
+    Args:
+        rows: row → its method and options of `truepair train`.
+        methods: the names of those that are run, separated by spaces.
+        settings: options of every run; `{engine}` stands for the engine.
+        members: engines whose runs of the same table are scored together, by the mean of their similarities.
+        method_options: row, or `*` for all → options of its method for this source and engine.
+        noise: the option that takes the rate, `noise` or `label-noise`.
+    """
+    for seed in seeds:
+        for rate in rates:
+            for method in methods.split():
+                name, *options = rows[method].split()
+                if rate == 0 and "--oracle" in options:
+                    continue
+                facts = {"data": data, "method": method, "noise": rate, "seed": seed}
+                more = method_options or {}
+                words = ["--method", name, *more.get(method, more.get("*", "")).split(), *options]
+                words += [f"--{noise}", str(rate), "--seed", str(seed)]
+                if epochs is not None:
+                    facts |= {"epochs": epochs, "engine": engine}
+                    words += ["--epochs", str(epochs)]
+                words += settings.format(engine=engine).split()
+                at = f"{method}-{'labels' if noise == 'label-noise' else 'noise'}{round(100 * rate)}-seed{seed}"
+                runs = [f"{data}-{member}-{at}" for member in members]
+                cell = f"{data}-{at}" if engine == "global" else f"{data}-{engine}-{at}"
+                if runs:
+                    images = words[words.index("--score-images") + 1]
+                    command = f"truepair evaluate {' '.join(runs)} {data} --images {images}"
+                    yield Cell(cell, facts, command, partial(measure_ensemble, table, runs, data, images))
+                else:
+                    command = " ".join(["truepair train", data, *words])
+                    yield Cell(cell, facts, command, partial(measure_training, f"{table}/{cell}", data, words))
+
+
+def measure_training(folder: str, data: str, options: list[str], places: Places) -> Record:
+    run = train(places.source(data), options, places.runs / folder)
+    config = run.read_config()
+    return {
+        "options": {name: config[name] for name in ("method", "model", "augmentation", "training")},
+        "threads": config["threads"],
+        "result": json.loads(run.result.read_text(encoding="utf-8")),
+        **cost_of([run]),
+        "epochs": [epoch_of(line) for line in read_lines(run.metrics)],
+    }
+
+
+def cost_of(runs: list[RunFolder]) -> Record:
+    timings = [line for run in runs for line in read_lines(run.timings)]
+    return {"epochs_trained": len(timings), "training_seconds": round(sum(line["seconds"] for line in timings), 1)}
+
+
+def epoch_of(line: Record) -> Record:
+    """What is kept of an epoch: the figure that selects the best one, detection, division."""
+    dev, found = line["dev"] or {}, line["detection"] or {}
+    best = ("dev_map", dev["map"], 4) if "map" in dev else ("dev_rsum", dev.get("rsum"), 2)
+    kept = {"auroc": found.get("auroc"), "division_accuracy": found.get("division_accuracy"), **line["division"]}
+    rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in kept.items()}
+    return {"epoch": line["epoch"], best[0]: best[1] and round(best[1], best[2]), **rounded}
+
+
+def measure_ensemble(table: str, names: list[str], data: str, images: str, places: Places) -> Record:
+    runs = [trained(f"{table}/{name}", places) for name in names]
+    figures: dict[str, Any] = {}
+    for split in ("dev", "test"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "figures.json"
+            words = [*(str(run.path) for run in runs), places.source(data), "--images", images, "--split", split]
+            truepair("evaluate", *words, "--json", str(file))
+            figures[split] = json.loads(file.read_text(encoding="utf-8"))
+    cost = {**cost_of(runs), "training_seconds": 0.0}  # that of its members is in their records
+    return {"members": names, "result": {**figures, "detection": None}, **cost}
+
+
+def trained(folder: str, places: Places) -> RunFolder:
+    """The run of another cell, `TABLE/NAME`, trained where it is missing."""
+    from truepair.reproduce.tables import find_cell
+
+    find_cell(folder).measure(places)
+    return RunFolder(places.runs / folder)
+
+
+def analysis_cells(
+    table: str, rows: Mapping[str, str], *, name: str, data: str, run: str, against: str, **options: str
+) -> Iterator[Cell]:
+    """Two DisNCL runs side by side: those of other cells, `TABLE/NAME`, or what `options` says of their names."""
+    names = [folder.rpartition("/")[2] for folder in (run, against)]
+    facts = {"data": data, "run": names[0], "against": names[1], "seed": 0}
+
+    def measure(places: Places) -> Record:
+        runs = [
+            train(places.source(data), options[folder].split(), places.runs / table / folder)
+            if folder in options
+            else trained(folder, places)
+            for folder in (run, against)
+        ]
+        with tempfile.TemporaryDirectory() as out:
+            truepair("analyse", str(runs[0].path), "--against", str(runs[1].path), "--out", out)
+            return {"analysis": json.loads((Path(out) / "analysis.json").read_text(encoding="utf-8"))}
+
+    yield Cell(name, facts, f"truepair analyse {names[0]} --against {names[1]}", measure)
