@@ -1,13 +1,16 @@
 """Every cell of every table is a command that the program takes, and every record is of its cell."""
 
+import json
 import re
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from truepair.cli.main import build_parser, job_of
+from truepair.cli.main import build_parser
+from truepair.cli.train import job_of
 from truepair.errors import InputError
+from truepair.methods import CONFIGS
 from truepair.reproduce.__main__ import build_parser as reproduce_parser
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import find_cell, read_specs
@@ -58,12 +61,17 @@ def test_records_are_of_todays_commands_and_settings(table):
         assert record["command"] == cell.command
         assert record["cell"].items() <= cell.facts.items()
         if "options" in record:
-            setup = job_of(parsed(cell.command)).setup
-            kept = {**record["options"]["training"], **record["options"]["augmentation"]}
-            now = {**asdict(setup.training), **asdict(setup.augmentation)}
-            assert {key: now[key] for key in kept if key in now and key != "device"} == {
-                key: value for key, value in kept.items() if key in now and key != "device"
-            }
+            job, options = job_of(parsed(cell.command)), record["options"]
+            setup, method = job.setup, CONFIGS[job.method](**job.method_options)
+            assert options["method"]["name"] == job.method
+            for now, kept in (
+                (method, options["method"]["options"]),
+                (setup.model, options["model"]),
+                (setup.augmentation, options["augmentation"]),
+                (setup.training, {**options["training"], "device": "auto"}),
+            ):
+                told = json.loads(json.dumps(asdict(now)))  # tuples are lists in a record
+                assert told.items() >= {key: value for key, value in kept.items() if key in told}.items()
 
 
 def test_what_sections_show_exists():
