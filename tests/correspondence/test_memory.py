@@ -57,24 +57,6 @@ def test_wrong_writes_are_refused_and_change_nothing(ids, values, message):
     assert kept.read("label").tolist() == [1.0] * 6
 
 
-def test_two_processes_merge_what_each_has_written():
-    ours, theirs = memory(), memory()
-    ours.write("label", torch.tensor([0, 1]), torch.tensor([0.1, 0.2]))
-    theirs.write("label", torch.tensor([3, 4]), torch.tensor([0.3, 0.4]))
-    ours.merge(theirs)
-    assert ours.read("label").tolist() == pytest.approx([0.1, 0.2, 1.0, 0.3, 0.4, 1.0])
-    for process in (ours, theirs):
-        process.settle()
-    ours.write("label", torch.tensor([3]), torch.tensor([0.9]))
-    ours.merge(theirs)  # nothing new from them: ours stays
-    assert ours.read("label").tolist() == pytest.approx([0.1, 0.2, 1.0, 0.9, 0.4, 1.0])
-
-
-def test_memories_of_different_data_do_not_merge():
-    with pytest.raises(InputError, match="6 pairs.*7 pairs"):
-        memory(6).merge(memory(7))
-
-
 def test_restoring_gives_back_what_was_saved():
     kept, other = memory(), memory()
     kept.write("label", torch.tensor([5]), torch.tensor([0.5]))

@@ -13,7 +13,6 @@ from truepair.correspondence import (
     exponential_evidence,
     fuse_evidence,
     fuse_opinions,
-    fused_evidence,
     opinions,
     softplus_evidence,
 )
@@ -98,7 +97,8 @@ def test_fusion_is_the_printed_reduced_rule(size):
     belief, uncertainty = fuse_opinions(first, second)
     torch.testing.assert_close(belief, (b1 * b2 + b1 * u2[:, None] + b2 * u1[:, None]) / agreement[:, None])
     torch.testing.assert_close(uncertainty, u1 * u2 / agreement)
-    torch.testing.assert_close(fused_evidence(belief, uncertainty), fuse_evidence(first, second))
+    evidence = belief * (size / uncertainty)[:, None]  # e_k = b_k K/u (eq. 7)
+    torch.testing.assert_close(evidence, fuse_evidence(first, second))
     torch.testing.assert_close(agreement, u1 * u2 / size * (fuse_evidence(first, second) + 1).sum(dim=1))
 
 
@@ -134,7 +134,7 @@ def test_everything_is_finite_at_the_extremes(form, size, score, dtype):
     scores.requires_grad_()
     evidence = bidirectional(form(scores))
     belief, uncertainty = fuse_opinions(evidence, evidence.flip(0))
-    for values in (evidence, belief, uncertainty, fused_evidence(belief, uncertainty)):
+    for values in (evidence, belief, uncertainty):
         assert torch.isfinite(values).all()
     for values in (evidence, belief, uncertainty, fuse_evidence(evidence, evidence.flip(0))):
         (gradient,) = torch.autograd.grad(values.sum(), scores, retain_graph=True)
@@ -200,8 +200,6 @@ def test_gradients(size):
             )
 
         assert torch.autograd.gradcheck(fused, (scores, others))
-    evidence = (some_evidence(size, size, log_scale=1.0) + 0.1).requires_grad_()
-    assert torch.autograd.gradcheck(lambda e: fused_evidence(*opinions(e)), (evidence,))
 
 
 # --- What is refused ----------------------------------------------------------------------------------------------
@@ -216,7 +214,6 @@ def test_evidence_that_is_negative_or_not_finite_is_refused_and_named(bad):
         bidirectional,
         lambda e: fuse_evidence(e, good),
         lambda e: fuse_opinions(good, e),
-        lambda e: fused_evidence(e, torch.ones(3)),
     ):
         with pytest.raises(InputError, match=r"\[2, 1\]"):
             use(spoilt)
@@ -229,18 +226,11 @@ def test_wrong_shapes_are_refused():
         (opinions, torch.ones(3, 0)),
         (bidirectional, good),
         (lambda e: fuse_evidence(e, good), torch.ones(3, 3)),
-        (lambda e: fused_evidence(good, e), torch.ones(4)),
         (exponential_evidence, good),
         (softplus_evidence, good),
     ):
         with pytest.raises(InputError, match="expected"):
             use(evidence)
-
-
-@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, torch.nan])
-def test_impossible_uncertainty_is_refused_and_named(bad):
-    with pytest.raises(InputError, match=r"uncertainty\[1\]"):
-        fused_evidence(some_evidence(2, 3), torch.tensor([0.5, bad]))
 
 
 @pytest.mark.parametrize("form", [exponential_evidence, softplus_evidence])

@@ -7,7 +7,6 @@ from truepair.correspondence.opinions import (
     exponential_evidence,
     fuse_evidence,
     fuse_opinions,
-    fused_evidence,
     opinions,
     softplus_evidence,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "fit_mixture",
     "fuse_evidence",
     "fuse_opinions",
-    "fused_evidence",
     "intra_modal_similarity",
     "matching_probability",
     "opinions",

@@ -27,8 +27,7 @@ class CorrespondenceMemory:
     """Named per-pair values of N pairs, float32 on the CPU: labels, probabilities, uncertainty, …
 
     Values are written by pair id, never by position in an epoch, so a sampler that pads, repeats or skips ids cannot
-    corrupt them. The memory is saved in every checkpoint, exported to `pairs.parquet`, and can be merged with that of
-    another process.
+    corrupt them. The memory is saved in every checkpoint and exported to `pairs.parquet`.
 
     Attributes:
         classes: the classes that the pairs come with, for methods that learn from them; given, never written.
@@ -37,7 +36,6 @@ class CorrespondenceMemory:
     count: int
     classes: GivenClasses | None = None
     _values: dict[str, Tensor] = field(default_factory=dict)
-    _written: dict[str, Tensor] = field(default_factory=dict)
     _notes: dict[str, Tensor] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
@@ -54,7 +52,6 @@ class CorrespondenceMemory:
                 self._values[name] = initial.to("cpu", torch.float32, copy=True)
             else:
                 self._values[name] = torch.full((self.count,), initial, dtype=torch.float32)
-            self._written[name] = torch.zeros(self.count, dtype=torch.bool)
 
     def note(self, name: str, value: Tensor) -> None:
         """Keep a tensor that is not one value a pair, of any shape, for the rest of the epoch and its resumption."""
@@ -91,27 +88,6 @@ class CorrespondenceMemory:
             odd = tuple((~torch.isfinite(new)).nonzero()[0].tolist())
             raise InputError(f"memory field {name!r}: the value of pair {int(where[odd[0]])} is {new[odd].item()}")
         self._values[name][where] = new
-        self._written[name][where] = True
-
-    def merge(self, other: CorrespondenceMemory) -> None:
-        """Take over what another process's memory wrote since its last `settle` (a pair both wrote: theirs).
-
-        Raises:
-            InputError: the other memory is of another number of pairs or has other fields.
-        """
-        if other.count != self.count or set(other.names) != set(self.names):
-            raise InputError(
-                f"memories of {self.count} pairs {sorted(self.names)} and {other.count} pairs {sorted(other.names)} "
-                "cannot be merged: they must be of the same data and method"
-            )
-        for name, written in other._written.items():
-            self._values[name][written] = other._values[name][written]
-        self._notes.update(other._notes)
-
-    def settle(self) -> None:
-        """Count everything as merged: the next `merge` of this memory takes over only what is written from now on."""
-        for written in self._written.values():
-            written.zero_()
 
     def tensors(self) -> dict[str, Tensor]:
         """All fields for a checkpoint or an export: name → (N, …) float32 (copies)."""
@@ -133,5 +109,4 @@ class CorrespondenceMemory:
                 found = tuple(tensors[name].shape) if name in tensors else "nothing"
                 raise InputError(f"memory field {name!r}: the checkpoint holds {found}; expected {expected}")
             self._values[name] = tensors[name].clone()
-            self._written[name] = torch.zeros(self.count, dtype=torch.bool)
         self._notes = {name: value.clone() for name, value in (notes or {}).items()}

@@ -103,25 +103,6 @@ def fuse_opinions(evidence_a: Tensor, evidence_b: Tensor) -> tuple[Tensor, Tenso
     return opinions(fuse_evidence(evidence_a, evidence_b))
 
 
-def fused_evidence(belief: Tensor, uncertainty: Tensor) -> Tensor:
-    """Evidence behind an opinion, (B, K): e_k = b_k L with L = K/u (UGNCL, eq. 7), the inverse of `opinions`.
-
-    To train on the evidence of two views use `fuse_evidence`: the way over the opinion squares L in its gradient, which
-    float32 does not hold for very large evidence.
-
-    Raises:
-        InputError: belief is not (B, K), negative or not finite, or an uncertainty does not lie in (0, 1].
-    """
-    _check_evidence(belief, "belief")
-    if uncertainty.shape != belief.shape[:1]:
-        raise InputError(f"uncertainty has shape {tuple(uncertainty.shape)}; expected ({len(belief)},)")
-    inside = (uncertainty > 0) & (uncertainty <= 1)
-    if not bool(inside.all()):
-        row = int((~inside).nonzero()[0])
-        raise InputError(f"uncertainty[{row}] is {uncertainty[row].item()}; expected a value in (0, 1]")
-    return belief * (belief.shape[1] / uncertainty)[:, None]
-
-
 def _exponential(exponent: Tensor) -> Tensor:
     return exponent.clamp(max=LARGEST_EXPONENT).exp()
 
@@ -130,12 +111,12 @@ def _at_least_single(values: Tensor) -> Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def _check_evidence(evidence: Tensor, name: str = "evidence") -> None:
+def _check_evidence(evidence: Tensor) -> None:
     if evidence.ndim != 2 or evidence.shape[1] == 0:
-        raise InputError(f"{name} has shape {tuple(evidence.shape)}; expected (B, K), K ≥ 1 candidates")
+        raise InputError(f"evidence has shape {tuple(evidence.shape)}; expected (B, K), K ≥ 1 candidates")
     usable = (evidence >= 0) & (evidence < torch.inf)  # false for NaN
     if not bool(usable.all()):
         row, column = (~usable).nonzero()[0].tolist()
         raise InputError(
-            f"{name}[{row}, {column}] is {evidence[row, column].item()}; expected finite values of at least 0"
+            f"evidence[{row}, {column}] is {evidence[row, column].item()}; expected finite values of at least 0"
         )
