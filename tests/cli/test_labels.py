@@ -88,7 +88,7 @@ def test_prints_the_table_and_where_the_rest_is(trained, tmp_path, capsys):
     assert "repaired" in lines[0]
     assert "confidence × (1 − label_belief)" in lines[2]
     rows = lines[4:7]
-    assert [int(row.split()[0]) for row in rows] == table.pair_id[table.order[:3]].tolist()
+    assert [row.split()[0] for row in rows] == [table.pair_id[row] for row in table.order[:3]]
     assert lines[7] == ""
     assert [line.rsplit("/")[-1] for line in lines[8:]] == ["index.html", "labels.parquet", "labels.json"]
     assert shown.err == "", "no progress without a terminal"
@@ -98,7 +98,7 @@ def test_every_pair_is_ranked_in_the_parquet(made, trained):
     table = read_label_table(trained.folder)
     columns = parquet.read_table(made / "labels.parquet").to_pydict()
     assert columns["rank"] == list(range(1, 61))
-    assert columns["pair_id"] == table.pair_id[table.order].tolist()
+    assert columns["pair_id"] == [table.pair_id[row] for row in table.order]
     assert columns["changed"] == sorted(columns["changed"], reverse=True)
     assert columns["suspicion"] == pytest.approx(
         [c * (1 - b) for c, b in zip(columns["confidence"], columns["label_belief"], strict=True)]

@@ -45,11 +45,12 @@ def test_result_names_what_later_work_relies_on(tiny, noisy, tmp_path):
     assert run.result["mismatch_rate"] == noisy.mismatch_rate
     assert truepair.open_run(run.path).result == run.result
     table = parquet.read_table(run.path / "pairs.parquet").to_pydict()
-    assert table["pair_id"] == list(range(len(noisy)))
+    assert table["row"] == noisy.source_rows.tolist()
+    assert table["pair_id"] == noisy.ids()
     assert table["mismatched"] == noisy.mismatched.tolist()
     assert table["caption"][5] == noisy.texts.captions[noisy.text_index[5]]
-    assert table["image_id"][5] == noisy.images.ids[noisy.image_index[5]]
-    assert table["belief"] == table["memory_label"]
+    assert table["image"][5] == noisy.images.ids[noisy.image_index[5]]
+    assert table["p_match"] == table["memory_label"]
 
 
 def test_training_learns(tiny, tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from truepair.data.pairs import Array, BoolArray, Pairs
+from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
 
 _T = TypeVar("_T")
 
@@ -62,6 +62,10 @@ class Collection(ABC):
         """The names of the images of the pairs [start, stop)."""
         return self.ids(start, stop)
 
+    def source_rows(self, rows: IntArray) -> IntArray:
+        """The places of some pairs in their source, from 0."""
+        return rows
+
     def picture(self, row: int) -> Array | None:
         """(H, W, 3) uint8 pixels of the image of a pair, longer side at most 192; None where there are none."""
         return None
@@ -94,6 +98,9 @@ class PairsCollection(Collection):
 
     def image_names(self, start: int, stop: int) -> list[str]:
         return [self.pairs.images.ids[row] for row in self.pairs.image_index[start:stop]]
+
+    def source_rows(self, rows: IntArray) -> IntArray:
+        return self.pairs.source_rows[rows]
 
     def picture(self, row: int) -> Array | None:
         pictures = self.pairs.images.pictures

@@ -32,9 +32,9 @@ from truepair.files import write_json_atomically
 from truepair.methods import build_method
 from truepair.methods.base import Method
 from truepair.seeding import torch_seeded
-from truepair.training.beliefs import write_beliefs
 from truepair.training.config import build_optimizer
 from truepair.training.loop import Observers, Trained, Training, TrainingData
+from truepair.training.pair_table import write_pair_table
 from truepair.training.run_folder import RunFolder, config_digest, read_lines
 from truepair.training.setup import Setup, describe_run
 from truepair.training.state import Cursor, TrainingState
@@ -289,7 +289,7 @@ class Assembly:
         """Score the best model and write `pairs.parquet` and, last, `result.json`."""
         best = load_model(self.folder.model, self.vocabulary)
         best.engine.to(self.device)
-        write_beliefs(self.folder.pairs, self.pairs, self.method, self.state.memory)
+        write_pair_table(self.folder.pairs, self.pairs, self.method, self.state.memory)
         result = {
             "method": self.method.name,
             "pairs": len(self.pairs),

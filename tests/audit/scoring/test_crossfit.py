@@ -66,7 +66,7 @@ def test_memory_is_what_the_other_models_believed(fitted):
     folds = make_folds(pairs, folds=3, yardstick=OPTIONS.yardstick, seed=0)
     believed = [[] for _ in range(len(folds.pairs))]
     for fold in range(3):
-        belief = parquet.read_table(folder / f"fold{fold}" / "pairs.parquet")["belief"].to_pylist()
+        belief = parquet.read_table(folder / f"fold{fold}" / "pairs.parquet")["p_match"].to_pylist()
         for row, value in zip(folds.trained_on(fold).tolist(), belief, strict=True):
             believed[row].append(value)
     assert {len(values) for values in believed} == {2}

@@ -59,7 +59,7 @@ def test_pairs_the_run_was_trained_on_have_its_memory(tiny, runs, tmp_path, engi
     options = ["--noise", "0.4", "--noise-seed", "0"]
     assert run_cli(tiny, out, *options, *BY_RUN, str(runs / engine)) == 0
     rows, facts = rows_of(out), summary_of(out)
-    belief = parquet.read_table(runs / engine / "pairs.parquet")["belief"].to_pylist()
+    belief = parquet.read_table(runs / engine / "pairs.parquet")["p_match"].to_pylist()
     np.testing.assert_allclose([row["indicator_memory"] for row in rows], belief, atol=1e-6)
     assert facts["way"] == "run" and facts["verdict"]["trained_on_these_pairs"] is True
     assert facts["options"]["run"] == str(runs / engine) and "folds" not in facts["options"]

@@ -21,11 +21,12 @@ def columns_of_a_run(pairs=30, seed=0):
     distribution /= distribution.sum(1, keepdims=True)
     corrected = distribution.argmax(1)
     return {
-        "pair_id": np.arange(pairs),
+        "pair_id": [f"p{pair}" for pair in range(pairs)],
+        "row": np.arange(pairs),
         "image_index": np.arange(pairs),
         "text_index": np.arange(pairs),
-        "image_id": [f"image-{pair}" for pair in range(pairs)],
-        "text_id": [f"text-{pair}" for pair in range(pairs)],
+        "image": [f"image-{pair}" for pair in range(pairs)],
+        "text": [f"text-{pair}" for pair in range(pairs)],
         "caption": [f"caption {pair} <script> & $x$" for pair in range(pairs)],
         "given_class": given,
         "given_label": [CLASSES[label] for label in given],

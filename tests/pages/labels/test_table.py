@@ -21,12 +21,12 @@ def test_reads_what_the_run_wrote(tmp_path):
     assert len(table) == 30
     assert table.classes == tuple(CLASSES)
     for name, column in [
-        ("pair_id", "pair_id"), ("image_index", "image_index"), ("given", "given_class"), ("truth", "true_class"),
+        ("row", "row"), ("image_index", "image_index"), ("given", "given_class"), ("truth", "true_class"),
         ("corrected", "corrected_class"),
     ]:  # fmt: skip
         assert getattr(table, name).dtype == np.int64
         assert getattr(table, name).tolist() == columns[column].tolist()
-    for name in ("image_id", "text_id", "caption"):
+    for name in ("pair_id", "image", "text", "caption"):
         assert list(getattr(table, name)) == columns[name]
     assert table.belief.tolist() == columns["label_belief"].tolist()
     assert table.confidence.tolist() == columns["confidence"].tolist()

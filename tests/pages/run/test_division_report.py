@@ -90,12 +90,13 @@ def record(epoch=1, stage=0, **figures):
 def table(belief, division=None, **columns):
     count = len(belief)
     return {
-        "pair_id": list(range(count)),
+        "pair_id": [str(row) for row in range(count)],
+        "row": list(range(count)),
         "image_index": list(range(count)),
-        "image_id": [f"image{row}" for row in range(count)],
+        "image": [f"image{row}" for row in range(count)],
         "caption": [f"caption {row}" for row in range(count)],
-        "belief": belief,
-        "taken_as_matched": [value >= 0.5 for value in belief],
+        "p_match": belief,
+        "flagged": [value < 0.5 for value in belief],
         "division": division or ["clean" if value >= 0.5 else "noisy" for value in belief],
         **columns,
     }
@@ -113,11 +114,11 @@ def test_the_last_epoch_is_what_a_loop_over_the_pairs_finds(runs, name):
         assert getattr(last, part) == len(inside)
         share = sum(not row["mismatched"] for row in inside) / len(inside) if inside else None
         assert getattr(last, f"{part}_matched") == (None if share is None else pytest.approx(share))
-    good = [row["belief"] for row in rows if not row["mismatched"]]
-    bad = [row["belief"] for row in rows if row["mismatched"]]
+    good = [row["p_match"] for row in rows if not row["mismatched"]]
+    bad = [row["p_match"] for row in rows if row["mismatched"]]
     assert last.belief_matched_mean == pytest.approx(sum(good) / len(good))
     assert last.belief_mismatched_mean == pytest.approx(sum(bad) / len(bad))
-    right = sum(row["taken_as_matched"] != row["mismatched"] for row in rows)
+    right = sum(row["flagged"] == row["mismatched"] for row in rows)
     assert last.division_accuracy == pytest.approx(right / len(rows))
     wins = sum((b < g) + 0.5 * (b == g) for b in bad for g in good)
     assert last.auroc == pytest.approx(wins / len(bad) / len(good))
@@ -133,7 +134,7 @@ def test_indicators_are_the_distributions_a_loop_finds(runs, name):
     assert sum(indicator.is_belief for indicator in report.indicators) == 1
     found = {entry["field"]: entry for entry in facts(report, [])["indicators"]}
     for field, entry in found.items():
-        column = "belief" if field == "belief" else f"memory_{field}"
+        column = "p_match" if field == "belief" else f"memory_{field}"
         edges = entry["edges"]
         assert len(edges) == BINS + 1
         for truth, wanted in (("matched", False), ("mismatched", True)):
@@ -153,19 +154,19 @@ def test_indicators_are_the_distributions_a_loop_finds(runs, name):
 def test_examples_are_the_ends_of_each_part(runs, name):
     run = runs(name)
     report, rows = read_report(run), rows_of(run)
-    by = "memory_uncertainty" if name == "ugncl" else "belief"
-    assert report.ordered_by == by.removeprefix("memory_")
+    by = "memory_uncertainty" if name == "ugncl" else "p_match"
+    assert report.ordered_by == ("uncertainty" if name == "ugncl" else "belief")
     for part in ("clean", "hard", "noisy"):
-        inside = sorted((row for row in rows if row["division"] == part), key=lambda row: (row[by], row["pair_id"]))
+        inside = sorted((row for row in rows if row["division"] == part), key=lambda row: (row[by], row["row"]))
         lowest = [e for e in report.examples if (e.part, e.end) == (part, "lowest")]
         highest = [e for e in report.examples if (e.part, e.end) == (part, "highest")]
         rest = inside[PER_END:]
         assert [e.pair_id for e in lowest] == [row["pair_id"] for row in inside[:PER_END]]
         assert [e.pair_id for e in highest] == [row["pair_id"] for row in rest[::-1][:PER_END]]
         for example in lowest + highest:
-            row = rows[example.pair_id]
-            found = (example.caption, example.image_id, example.mismatched, example.belief, example.value)
-            assert found == (row["caption"], row["image_id"], row["mismatched"], row["belief"], row[by])
+            row = rows[int(example.pair_id)]
+            found = (example.caption, example.image, example.mismatched, example.belief, example.value)
+            assert found == (row["caption"], row["image"], row["mismatched"], row["p_match"], row[by])
 
 
 def test_ugncl_has_examples_of_hard_pairs(runs):
@@ -179,7 +180,7 @@ def test_examples_are_ordered_by_uncertainty_and_then_by_pair(tmp_path):
     report = read_report(hand_written(tmp_path / "run", [record()], pairs))
     found = {(part, end): [] for part in ("clean", "hard", "noisy") for end in ("lowest", "highest")}
     for example in report.examples:
-        found[example.part, example.end].append(example.pair_id)
+        found[example.part, example.end].append(int(example.pair_id))
     assert found == {
         ("clean", "lowest"): [1, 2, 3],
         ("clean", "highest"): [7, 8, 0],
@@ -317,20 +318,20 @@ def test_examples_show_the_pictures_of_their_images(tmp_path):
     run = truepair.fit(pairs, method="infonce", out=tmp_path / "run", setup=setup, **{**QUICK, "epochs": 1})
     report = read_report(run.path)
     for example in report.examples:
-        assert (example.picture == pairs.images.pictures[pairs.image_index[example.pair_id]]).all()
+        assert (example.picture == pairs.images.pictures[pairs.image_index[int(example.pair_id)]]).all()
     assert "examples.png" in {path.name for path in write_report(report, tmp_path / "report")}
     check_picture(tmp_path / "report" / "examples.png")
     assert all(example.picture is None for example in read_report(run.path, pictures=False).examples)
     columns = parquet.read_table(run.path / "pairs.parquet").to_pydict()
-    other = [f"of-another-day-{row}" for row in columns["image_id"]]
-    parquet.write_table(pyarrow.table({**columns, "image_id": other}), run.path / "pairs.parquet")
+    other = [f"of-another-day-{row}" for row in columns["image"]]
+    parquet.write_table(pyarrow.table({**columns, "image": other}), run.path / "pairs.parquet")
     assert all(example.picture is None for example in read_report(run.path).examples)
     parquet.write_table(pyarrow.table(columns), run.path / "pairs.parquet")
     config = json.loads((run.path / "config.json").read_text())
     config["data"]["source"] = "scenes:4"  # fewer drawings than the run saw
     (run.path / "config.json").write_text(json.dumps(config))
     known = {f"scene-train-{number:05}" for number in range(4)}
-    assert {e.image_id for e in read_report(run.path).examples if e.picture is not None} <= known
+    assert {e.image for e in read_report(run.path).examples if e.picture is not None} <= known
 
 
 # --- Odd runs ------------------------------------------------------------------------------------------------------
@@ -407,14 +408,17 @@ def test_damaged_runs_are_refused_by_file_and_line(tmp_path):
 
 def test_a_run_of_a_version_without_divisions_is_read_too(tmp_path):
     pairs = table([0.1, 0.9, 0.8], mismatched=[True, False, False])
-    del pairs["division"]
+    for name in ("division", "row", "image", "p_match", "flagged"):
+        del pairs[name]
+    pairs |= {"pair_id": [0, 1, 2], "image_id": ["a", "b", "c"], "belief": [0.1, 0.9, 0.8]}
+    pairs["taken_as_matched"] = [False, True, True]
     old = {"epoch": 1, "stage": 0, "loss": 1.0, "detection": {"auroc": 1.0, "division_accuracy": 1.0}}
     report = read_report(hand_written(tmp_path / "run", [old], pairs))
     assert epoch_rows(report.epochs) == [["epoch", "division accuracy", "AUROC"], ["1", "100.0 %", "1.000"]]
     assert [(example.part, example.pair_id) for example in report.examples] == [
-        ("clean", 2),
-        ("clean", 1),
-        ("noisy", 0),
+        ("clean", "2"),
+        ("clean", "1"),
+        ("noisy", "0"),
     ]
     names = {path.name for path in write_report(report, tmp_path / "report")}
     assert names == {"detection_by_epoch.png", "indicator_belief.png", "report.md", "report.json"}
@@ -457,7 +461,7 @@ def test_captions_and_names_are_shown_as_they_are(tmp_path):
     wild = "a $x^{$ | `b` <script>alert(1)</script> *c* [d](e)\nnew"
     pictures = {"source": "scenes:4"}
     images = truepair.load("scenes:4").images
-    pairs = table([0.1, 0.9], image_id=list(images.ids[:2]), caption=[wild, "漢字 of no known font"])
+    pairs = table([0.1, 0.9], image=list(images.ids[:2]), caption=[wild, "漢字 of no known font"])
     run = hand_written(tmp_path / "_run_$x^{$", [record(belief_matched_mean=0.5)], pairs, data=pictures)
     report = read_report(run)
     assert "examples.png" in {path.name for path in write_report(report, tmp_path / "report")}

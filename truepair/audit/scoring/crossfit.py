@@ -32,6 +32,7 @@ from truepair.errors import RunFolderError
 from truepair.files import write_bytes_atomically, write_json_atomically
 from truepair.seeding import generator
 from truepair.training.fit import Run, fit, open_run
+from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup, fingerprint
 
@@ -137,9 +138,7 @@ def model_for(pairs: Pairs, options: CrossFitting) -> ModelConfig:
 
 def remembered(run: Run) -> Array:
     """What training came to believe of each of its pairs, (n,) in [0, 1]."""
-    from pyarrow import parquet
-
-    belief: Array = parquet.read_table(run.folder.pairs, columns=["belief"])["belief"].to_numpy()
+    belief: Array = read_pair_table(run.folder.pairs, ["p_match"])["p_match"].to_numpy()
     return belief
 
 

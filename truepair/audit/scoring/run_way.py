@@ -19,6 +19,7 @@ from truepair.data.pairs import Pairs
 from truepair.methods import learns_from_labels
 from truepair.seeding import generator
 from truepair.training.fit import Run, open_run
+from truepair.training.pair_table import read_pair_table
 
 
 def by_run(
@@ -63,13 +64,11 @@ def by_run(
 
 def trained_on_them(run: Run, pairs: Pairs) -> bool:
     """Whether the run was trained on these very pairs, pair by pair. Labels and known truth do not matter."""
-    from pyarrow import parquet
-
     if run.result["pairs"] != len(pairs):  # None for an imported model
         return False
-    table = parquet.read_table(run.folder.pairs, columns=["image_index", "image_id", "caption"])
+    table = read_pair_table(run.folder.pairs, ["image_index", "image", "caption"])
     if not np.array_equal(table["image_index"].to_numpy(), pairs.image_index):
         return False
-    if table["image_id"].to_pylist() != [pairs.images.ids[row] for row in pairs.image_index.tolist()]:
+    if table["image"].to_pylist() != [pairs.images.ids[row] for row in pairs.image_index.tolist()]:
         return False
     return bool(table["caption"].to_pylist() == [pairs.texts.captions[row] for row in pairs.text_index.tolist()])

@@ -11,35 +11,14 @@ import numpy as np
 from truepair.audit.result import INDICATORS, AuditResult
 from truepair.audit.scoring.row_ranges import words_at
 from truepair.audit.tables.parquet_file import write_tables
+from truepair.data.pair_columns import AUDIT, SHARED, described_schema
 from truepair.data.pairs import BoolArray, IntArray
 
 ROWS = 50_000
-COLUMNS = {
-    "pair_id": "what the input knows the pair by",
-    "row": "place of the pair among the usable ones of the input, from 0",
-    "image": "name of the image",
-    "caption": "the caption as given",
-    "p_match": "calibrated probability that image and caption match, 0 to 1",
-    "flagged": "whether the pair is taken as mismatched: p_match is below 0.5",
-    "reason": "what spoke against a flagged pair; empty for the others",
-    "similarity": "similarity of image and caption as the model or the embeddings give it",
-    "proposed_caption": "the caption that fits the image of a suspicious pair best",
-    "proposed_caption_pair": "pair_id the proposed caption comes from",
-    "proposed_caption_fit": "how well it fits the image: the indicator matching of the two, 0 to 1",
-    "proposed_image": "name of the image that fits the caption of a suspicious pair best",
-    "proposed_image_pair": "pair_id the proposed image comes from",
-    "proposed_image_fit": "how well it fits the caption: the indicator matching of the two, 0 to 1",
-    "swap_with": "pair_id of the flagged pair whose caption belongs to this image, and whose image to this caption",
-    "duplicate_kind": "kinds of duplicate the pair is in, separated by spaces; see duplicates.parquet",
-    "duplicate_group": "number in duplicates.parquet of the group of the first of these kinds",
-    "duplicate_of": "pair_id of the first pair of that group; empty for that pair itself",
-    "mismatched": "whether the pair is mismatched in truth; only where that is known",
-}
-"""What each column holds; `indicator_<name>` columns follow `similarity`, and are described by `INDICATORS`."""
 
 
 def write_pairs(result: AuditResult, path: Path) -> None:
-    """Write the table of an audit; the columns are those of `COLUMNS`, with the same words in the schema's metadata.
+    """Write the table of an audit; the columns are those of `data.pair_columns`, described in the schema's metadata.
 
     Of one row group (50,000 pairs) at a time, ids and captions are in memory; of the proposals, all captions and names.
 
@@ -50,35 +29,20 @@ def write_pairs(result: AuditResult, path: Path) -> None:
 
 
 def pair_schema(result: AuditResult) -> Any:
-    import pyarrow
-
-    types = {
-        "row": pyarrow.int64(),
-        "flagged": pyarrow.bool_(),
-        "mismatched": pyarrow.bool_(),
-        "duplicate_group": pyarrow.int64(),
-        **dict.fromkeys(("p_match", "similarity", "proposed_caption_fit", "proposed_image_fit"), pyarrow.float32()),
-    }
-    types |= {f"indicator_{name}": pyarrow.float32() for name in result.indicators}
-    return pyarrow.schema(
-        [
-            pyarrow.field(name, types.get(name, pyarrow.string()), metadata={"description": text})
-            for name, text in described_columns(result).items()
-        ]
-    )
+    return described_schema(columns_of(result))
 
 
-def described_columns(result: AuditResult) -> dict[str, str]:
-    """Column → what it holds, of all columns that the table of this audit has, in their order."""
-    described: dict[str, str] = {}
-    for name, text in COLUMNS.items():
-        if name == "mismatched" and result.mismatched is None:
-            continue
-        described[name] = text
-        if name == "similarity":
+def columns_of(result: AuditResult) -> dict[str, tuple[str, str]]:
+    """Column → its type and what it holds, of all columns that the table of this audit has, in their order."""
+    found: dict[str, tuple[str, str]] = {}
+    for name, column in {**SHARED, **AUDIT}.items():
+        if name == "indicator_…":
             for indicator in result.indicators:
-                described[f"indicator_{indicator}"] = f"{INDICATORS.get(indicator, indicator)}; 0 to 1, larger = better"
-    return described
+                text = f"{INDICATORS.get(indicator, indicator)}; 0 to 1, larger = better"
+                found[f"indicator_{indicator}"] = (column[0], text)
+        elif name != "mismatched" or result.mismatched is not None:
+            found[name] = column
+    return found
 
 
 def pair_tables(result: AuditResult) -> Iterator[Any]:
@@ -93,7 +57,7 @@ def pair_tables(result: AuditResult) -> Iterator[Any]:
         rows = result.rows[piece]
         columns: dict[str, Any] = {
             "pair_id": words_at(collection.ids, rows),
-            "row": rows,
+            "row": collection.source_rows(rows),
             "image": words_at(collection.image_names, rows),
             "caption": words_at(collection.captions, rows),
             "p_match": verdict.p_match[piece],

@@ -11,21 +11,20 @@ import numpy as np
 from truepair.audit.result import AuditResult
 from truepair.audit.scoring.row_ranges import whole, words_at
 from truepair.audit.tables.parquet_file import write_tables
+from truepair.data.pair_columns import SHARED, described_schema
 
 PROBLEM_COLUMNS = {
-    "entry": "what people know the entry by",
-    "file": "the file it stands in, relative to the input",
-    "row": "its place in that file from 0; -1 for the whole file",
-    "reason": "what kind of problem",
-    "detail": "the same in a sentence",
-    "used": "whether the entry was audited all the same",
+    "entry": ("string", "what people know the entry by"),
+    "file": ("string", "the file it stands in, relative to the input"),
+    "row": ("int64", "its place in that file from 0; -1 for the whole file"),
+    "reason": ("string", "what kind of problem"),
+    "detail": ("string", "the same in a sentence"),
+    "used": ("bool", "whether the entry was audited all the same"),
 }
 DUPLICATE_COLUMNS = {
-    "group": "number of the group",
-    "kind": "what its pairs share",
-    "pair_id": "what the input knows the pair by",
-    "image": "name of the image",
-    "caption": "the caption as given",
+    "group": ("int64", "number of the group"),
+    "kind": ("string", "what its pairs share"),
+    **{name: SHARED[name] for name in ("pair_id", "image", "caption")},
 }
 PIECE = 50_000
 
@@ -34,7 +33,7 @@ def write_problems(result: AuditResult, path: Path) -> None:
     """Write every problem of an audit, also where there is none."""
     import pyarrow
 
-    schema = schema_of(PROBLEM_COLUMNS, row=pyarrow.int64(), used=pyarrow.bool_())
+    schema = described_schema(PROBLEM_COLUMNS)
 
     def tables() -> Iterator[Any]:
         for start in range(0, max(1, len(result.problems)), PIECE):
@@ -51,7 +50,7 @@ def write_duplicates(result: AuditResult, path: Path) -> None:
     """Write every pair of every group of duplicates, also where there is none."""
     import pyarrow
 
-    schema = schema_of(DUPLICATE_COLUMNS, group=pyarrow.int64())
+    schema = described_schema(DUPLICATE_COLUMNS)
     collection, groups = result.collection, result.duplicates
 
     def tables() -> Iterator[Any]:
@@ -72,15 +71,3 @@ def write_duplicates(result: AuditResult, path: Path) -> None:
             yield pyarrow.table(columns, schema=schema)
 
     write_tables(path, schema, tables())
-
-
-def schema_of(columns: dict[str, str], **types: Any) -> Any:
-    """Text columns but for those with a type, each with its description."""
-    import pyarrow
-
-    return pyarrow.schema(
-        [
-            pyarrow.field(name, types.get(name, pyarrow.string()), metadata={"description": text})
-            for name, text in columns.items()
-        ]
-    )

@@ -13,7 +13,7 @@ from truepair import __version__
 from truepair.audit.duplicates.find import MOST_GROUPS
 from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
 from truepair.audit.scoring.row_ranges import whole
-from truepair.audit.tables.pair_table import described_columns
+from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
 from truepair.phrases import are, counted, percent, percent_span
@@ -55,7 +55,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "scores": result.scores,
         "seconds": result.seconds,
         "options": result.options,
-        "columns": described_columns(result),
+        "columns": {name: text for name, (_, text) in columns_of(result).items()},
     }
     return {name: plain(value) for name, value in facts.items()}
 

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from truepair import __version__
 from truepair.audit.result import AuditResult
-from truepair.audit.tables.pair_table import described_columns
+from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.tables.summary import (
     WAYS,
     duplicates_of,
@@ -113,7 +113,7 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         problems=reasons_of(result),
         problem_count=len(result.problems),
         meanings=meanings(result),
-        columns=described_columns(result),
+        columns={name: text for name, (_, text) in columns_of(result).items()},
         time=duration(sum(result.seconds.values())) if result.seconds else None,
         cramped=album.cramped,
     )

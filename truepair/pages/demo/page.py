@@ -110,8 +110,8 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
 
 def read_beliefs(run: Run) -> tuple[Array, BoolArray]:
     """What a run believes of each pair, (N,) in [0, 1], and which are mismatched in truth, (N,)."""
-    columns = parquet.read_table(run.folder.pairs, columns=["belief", "mismatched"])
-    return columns["belief"].to_numpy(), columns["mismatched"].to_numpy()
+    columns = parquet.read_table(run.folder.pairs, columns=["p_match", "mismatched"])
+    return columns["p_match"].to_numpy(), columns["mismatched"].to_numpy()
 
 
 def curves_of(runs: Mapping[str, Run]) -> Markup:

@@ -26,7 +26,7 @@ class Suspect:
     """A doubted label with everything to judge it by; `truth` is None where it is unknown."""
 
     rank: int
-    pair_id: int
+    pair_id: str
     picture: Picture
     caption: str
     given: str
@@ -85,13 +85,13 @@ def suspects_of(found: Inspection, top: int) -> list[Suspect]:
     table = found.table
     suspects = []
     for rank, row in enumerate(table.order[:top].tolist(), start=1):
-        pixels = picture_of(found.images, int(table.image_index[row]), table.image_id[row])
+        pixels = picture_of(found.images, int(table.image_index[row]), table.image[row])
         source = None if pixels is None else png_source(pixels)
         suspects.append(
             Suspect(
                 rank,
-                int(table.pair_id[row]),
-                Picture(table.image_id[row], source, table.caption[row]),
+                table.pair_id[row],
+                Picture(table.image[row], source, table.caption[row]),
                 table.caption[row],
                 table.classes[table.given[row]],
                 table.classes[table.corrected[row]],

@@ -11,10 +11,11 @@ import numpy as np
 from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation.label_correction import corrected_classes
+from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 
 NEEDED = (
-    "pair_id", "image_index", "image_id", "text_id", "caption", "given_class", "label_belief", "confidence",
+    "pair_id", "row", "image_index", "image", "text", "caption", "given_class", "label_belief", "confidence",
     "label_distribution",
 )  # fmt: skip
 
@@ -27,8 +28,8 @@ class LabelTable:
 
     Attributes:
         classes: their names.
-        pair_id, image_index: (N,) int64.
-        image_id, text_id, caption: one of each per pair.
+        pair_id, image, text, caption: one of each per pair.
+        row, image_index: (N,) int64.
         given: (N,) int64, the class as given.
         belief: (N,) in [0, 1], how probable the given label is held to be.
         confidence: (N,) in [0, 1], how sure the corrected label is.
@@ -37,10 +38,11 @@ class LabelTable:
     """
 
     classes: tuple[str, ...]
-    pair_id: IntArray
+    pair_id: tuple[str, ...]
+    row: IntArray
     image_index: IntArray
-    image_id: tuple[str, ...]
-    text_id: tuple[str, ...]
+    image: tuple[str, ...]
+    text: tuple[str, ...]
     caption: tuple[str, ...]
     given: IntArray
     belief: Array
@@ -64,8 +66,8 @@ class LabelTable:
 
     @cached_property
     def order(self) -> IntArray:
-        """(N,) rows, most suspicious first: changed labels before kept ones, then by suspicion, then by pair."""
-        order: IntArray = np.lexsort((self.pair_id, -self.suspicion, self.corrected == self.given))
+        """(N,) rows, most suspicious first: changed labels before kept ones, then by suspicion, then by row."""
+        order: IntArray = np.lexsort((self.row, -self.suspicion, self.corrected == self.given))
         return order
 
 
@@ -76,19 +78,14 @@ def read_label_table(folder: RunFolder) -> LabelTable:
         RunFolderError: there is no run, it is not finished, or its table is missing or damaged.
         InputError: the run's method does not learn from class labels.
     """
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException
 
     config = folder.read_config()
     if not folder.finished:
         raise RunFolderError(
             f"{folder.path} holds an unfinished run; continue it with: truepair train --resume {folder.path}"
         )
-    try:
-        table = parquet.read_table(folder.pairs)
-    except FileNotFoundError as error:
-        raise RunFolderError(f"{folder.path} holds no pairs.parquet; restore it from a copy") from error
-    except (ArrowException, OSError) as error:
-        raise RunFolderError(f"{folder.pairs} cannot be read ({error}); restore it from a copy") from error
+    table = read_pair_table(folder.pairs)
     missing = [name for name in NEEDED if name not in table.column_names]
     if missing or not config.get("classes"):
         method = (config.get("method") or {}).get("name")
@@ -107,10 +104,11 @@ def _checked(columns: Any, classes: tuple[str, ...]) -> LabelTable:
     distribution = _distribution(columns["label_distribution"], len(classes))
     table = LabelTable(
         classes=classes,
-        pair_id=_whole("pair_id", columns, None),
+        pair_id=_words("pair_id", columns),
+        row=_whole("row", columns, None),
         image_index=_whole("image_index", columns, None),
-        image_id=_words("image_id", columns),
-        text_id=_words("text_id", columns),
+        image=_words("image", columns),
+        text=_words("text", columns),
         caption=_words("caption", columns),
         given=_whole("given_class", columns, len(classes)),
         belief=_share("label_belief", columns),

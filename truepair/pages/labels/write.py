@@ -81,8 +81,8 @@ def ranked_table(table: LabelTable) -> bytes:
     columns: dict[str, Any] = {
         "rank": np.arange(1, len(table) + 1),
         "suspicion": table.suspicion[order],
-        "pair_id": table.pair_id[order],
-        **{name: [getattr(table, name)[row] for row in order] for name in ("image_id", "text_id", "caption")},
+        "row": table.row[order],
+        **{name: [getattr(table, name)[row] for row in order] for name in ("pair_id", "image", "text", "caption")},
         "given_label": named(table, table.given[order]),
         "corrected_label": named(table, table.corrected[order]),
         "changed": (table.given != table.corrected)[order],
@@ -124,9 +124,9 @@ def facts_of(found: Inspection, *, top: int) -> dict[str, Any]:
 
 def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
     return {
-        "pair_id": int(table.pair_id[row]),
-        "image_id": table.image_id[row],
-        "text_id": table.text_id[row],
+        "pair_id": table.pair_id[row],
+        "image": table.image[row],
+        "text": table.text[row],
         "caption": table.caption[row],
         "given": table.classes[table.given[row]],
         "proposed": table.classes[table.corrected[row]],
@@ -159,7 +159,7 @@ def suspect_rows(table: LabelTable, top: int) -> Rows:
         kept = facts["given"] == facts["proposed"]
         rows.append(
             [
-                str(facts["pair_id"]),
+                facts["pair_id"],
                 f"{facts['suspicion']:.3f}",
                 facts["given"],
                 "(kept)" if kept else facts["proposed"],

@@ -13,9 +13,10 @@ from truepair.methods import learns_from_labels
 from truepair.pages.run.epochs import Epoch, epoch_of, read_records
 from truepair.pages.run.examples import Example, examples_of, ordering, training_images
 from truepair.pages.run.indicators import BoolArray, Indicator, indicators_of
+from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 
-NEEDED = ("pair_id", "image_index", "image_id", "caption", "belief", "taken_as_matched")
+NEEDED = ("pair_id", "image_index", "image", "caption", "flagged")
 
 
 @dataclass(frozen=True)
@@ -114,25 +115,17 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
 
 
 def read_columns(path: Path) -> dict[str, Any]:
-    """The columns of `pairs.parquet` as arrays; runs of a first version get their division from `taken_as_matched`.
+    """The columns of `pairs.parquet` as arrays, and `belief`: p_match, else label_belief.
+    Runs of a first version get their division from `flagged`.
 
     Raises:
         RunFolderError: it cannot be read, lacks a column, or a value is not finite.
     """
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        table = parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise RunFolderError(f"{path} cannot be read as Parquet ({error}); restore it from a copy") from error
+    table = read_pair_table(path, NEEDED)
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
-    missing = [name for name in NEEDED if name not in columns]
-    if missing or not table.num_rows:
-        found = f"lacks the column {missing[0]}" if missing else "holds no pair"
-        raise RunFolderError(f"{path} {found}; it is not the table of a run")
+    columns["belief"] = columns["label_belief" if "label_belief" in columns else "p_match"]
     for name in ("belief", *(name for name in columns if name.startswith("memory_"))):
         if not np.isfinite(columns[name]).all():
             raise RunFolderError(f"{path}: column {name} holds a value that is not finite; train the run again")
-    columns.setdefault("division", np.where(columns["taken_as_matched"], "clean", "noisy"))
+    columns.setdefault("division", np.where(columns["flagged"], "noisy", "clean"))
     return columns

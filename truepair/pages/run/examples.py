@@ -27,8 +27,8 @@ class Example:
 
     part: str
     end: str
-    pair_id: int
-    image_id: str
+    pair_id: str
+    image: str
     caption: str
     value: float
     belief: float
@@ -39,7 +39,7 @@ class Example:
 def examples_of(columns: dict[str, Array], images: Images | None) -> list[Example]:
     """Of each part the pairs with the lowest and with the highest value, outermost first; no pair twice.
 
-    The value is the uncertainty where the method keeps one, else the belief. Ties go by pair id.
+    The value is the uncertainty where the method keeps one, else the belief. Ties go by place.
     """
     values = columns[ordering(columns)]
     found = []
@@ -59,16 +59,16 @@ def ordering(columns: dict[str, Array]) -> str:
 def example_of(
     columns: dict[str, Array], row: int, part: str, end: str, value: float, images: Images | None
 ) -> Example:
-    image_id, caption = str(columns["image_id"][row]), str(columns["caption"][row])
+    image, caption = str(columns["image"][row]), str(columns["caption"][row])
     truth = bool(columns["mismatched"][row]) if "mismatched" in columns else None
-    picture = picture_of(images, int(columns["image_index"][row]), image_id)
+    picture = picture_of(images, int(columns["image_index"][row]), image)
     belief = float(columns["belief"][row])
-    return Example(part, end, int(columns["pair_id"][row]), image_id, caption, value, belief, truth, picture)
+    return Example(part, end, str(columns["pair_id"][row]), image, caption, value, belief, truth, picture)
 
 
-def picture_of(images: Images | None, index: int, image_id: str) -> Array | None:
+def picture_of(images: Images | None, index: int, name: str) -> Array | None:
     """The pixels of an image; None where the source has none, or another image stands at its place by now."""
-    if images is None or images.pictures is None or index >= len(images) or images.ids[index] != image_id:
+    if images is None or images.pictures is None or index >= len(images) or images.ids[index] != name:
         return None
     return np.asarray(images.pictures[index])
 

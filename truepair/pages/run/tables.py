@@ -53,9 +53,7 @@ def example_rows(examples: Sequence[Example], ordered_by: str) -> Rows:
     rows = [["", ordered_by, *(["truth"] if known else []), "pair", "image", "caption"]]
     for example in examples:
         truth = ["mismatched" if example.mismatched else "matched"] if known else []
-        rows.append(
-            [example.end, f"{example.value:.5f}", *truth, str(example.pair_id), example.image_id, example.caption]
-        )
+        rows.append([example.end, f"{example.value:.5f}", *truth, example.pair_id, example.image, example.caption])
     return rows
 
 
