@@ -68,7 +68,7 @@ def audit(
     way = way_of(collection, run)
     chosen = {**asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})}
     steps = Steps(say)
-    with workplace(out) as folder:
+    with workplace(out) as folder, folder.owned():
         folder.begin(identity_of(collection, way, run, chosen))
         with steps("score"):
             seen = witness(collection, folder.work, run, options, crossfit, progress, say)

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.errors import InputError, RunFolderError
-from truepair.files import write_json_atomically
+from truepair.files import clear_leftovers, leftovers, locked, read_json_object, write_json_atomically
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
 _FREE = ("rematch", "keep", "engine", "workers")
@@ -36,6 +37,10 @@ class AuditFolder:
         return self.work / "audit.json"
 
     @property
+    def lock(self) -> Path:
+        return self.work / "lock"
+
+    @property
     def export(self) -> Path:
         return self.path / "export"
 
@@ -54,26 +59,42 @@ class AuditFolder:
         Raises:
             RunFolderError: it does, or is no folder.
         """
-        try:
-            names = {path.name for path in self.path.iterdir()}
-        except FileNotFoundError:
+        if self.begun:
             return
+        try:
+            found = set(self.path.iterdir()) - {self.work, *leftovers(self.path)} if self.path.exists() else set()
+            found |= set(self.work.iterdir()) - {self.lock, *leftovers(self.work)} if self.work.exists() else set()
+        except NotADirectoryError as error:
+            raise RunFolderError(f"{error.filename} is a file; expected a folder. Choose another --out") from error
         except OSError as error:
             raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
-        if names - {self.work.name} and not self.begun:
+        if found:
             raise RunFolderError(
                 f"{self.path} is not empty and holds no audit; nothing was changed. Choose another --out"
             )
 
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Within the block this process alone writes here; what a kill left of files in the making is removed.
+
+        Raises:
+            RunFolderError: another process does, the folder holds something else, or cannot be written to.
+        """
+        self.check()
+        with locked(self.path, self.lock):
+            scores = self.work / "scores"
+            clear_leftovers(self.path, self.work, *(self.work / name for name in ("crossfit", "run")), scores)
+            yield
+
     def begin(self, identity: dict[str, Any]) -> None:
-        """Start here, or go on with the very same audit; leftovers of a kill are removed.
+        """Start here, or go on with the very same audit; for the owner of the folder.
 
         Args:
             identity: all that decides what an audit finds; JSON values.
 
         Raises:
             RunFolderError: the folder holds something else, or an audit of another identity; the message names the
-                first difference. Or it cannot be made.
+                first difference.
         """
         self.check()
         wanted = json.loads(json.dumps(identity))
@@ -86,29 +107,11 @@ class AuditFolder:
                         f"{self.path} holds an audit {what}; nothing was changed. Choose another --out, or remove that "
                         "audit"
                     )
-        try:
-            self.work.mkdir(parents=True, exist_ok=True)
-            for leftover in self.path.glob(".*.tmp"):
-                if leftover.is_dir() and not leftover.is_symlink():
-                    shutil.rmtree(leftover)
-                else:
-                    leftover.unlink()
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be written to: {error.strerror}; choose another --out") from error
         write_json_atomically(self.mark, wanted)
 
-    def identity(self) -> Any:
-        """What `work/audit.json` says.
-
-        Raises:
-            RunFolderError: it is damaged.
-        """
-        try:
-            return json.loads(self.mark.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise RunFolderError(
-                f"{self.mark} cannot be read ({error}); expected what an audit wrote. Choose another --out"
-            ) from error
+    def identity(self) -> dict[str, Any]:
+        """What `work/audit.json` says; raises RunFolderError where it is damaged."""
+        return read_json_object(self.mark, "what an audit wrote", error=RunFolderError)
 
 
 def identity_of(collection: Collection, way: str, run: Path | None, chosen: dict[str, Any]) -> dict[str, Any]:

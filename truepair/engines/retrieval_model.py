@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from truepair.engines.config import MODELS, GlobalConfig, MLPConfig, ModelConfig
 from truepair.engines.global_engine import GlobalEngine
 from truepair.engines.similarity import ScoringEngine, SimilarityEngine, SingleViewEngine, similarity_blocks
 from truepair.errors import InputError
-from truepair.files import write_bytes_atomically
+from truepair.files import options_from, read_tensors, require_like, tensor_bytes, write_bytes_atomically
 from truepair.seeding import torch_seeded
 
 ENCODING_BATCH = 256
@@ -189,6 +188,12 @@ def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[An
     return EnsembleEngine(networks)
 
 
+def blank_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
+    """The same without memory for its parameters: their names, shapes and types alone."""
+    with torch_seeded(0, "blank"), torch.device("meta"):
+        return build_engine(config, sizes)
+
+
 def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]:
     """One network: as it is, with several views of the images, or with subspaces."""
     base: SingleViewEngine[Any]
@@ -221,15 +226,12 @@ def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]
 
 def save_model(path: Path, model: RetrievalModel, config: ModelConfig) -> None:
     """Write weights and sizes to one `.safetensors` file, atomically (the vocabulary stands beside it)."""
-    from safetensors.torch import save
-
     described = {
         "words": model.vocabulary.digest,
         "sizes": asdict(model.sizes),
         "model": {"name": model_name(config), **asdict(config)},
     }
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in model.engine.state_dict().items()}
-    write_bytes_atomically(path, save(tensors, metadata={"truepair": json.dumps(described)}))
+    write_bytes_atomically(path, tensor_bytes(model.engine.state_dict(), described))
 
 
 def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
@@ -238,30 +240,24 @@ def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
     Raises:
         InputError: not such a file, or made with another vocabulary.
     """
-    from safetensors import SafetensorError, safe_open
-
+    tensors, described = read_tensors(path, "the model of a finished run. Restore it from a copy")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        described = json.loads(metadata["truepair"])
         if "sizes" not in described:
             described = _as_written_by_first_version(described, len(vocabulary))
-        sizes = EngineSizes(**described["sizes"])
-        config = MODELS[described["model"].pop("name")](**described["model"])
+        sizes = options_from(EngineSizes, described["sizes"], f"{path}: sizes")
+        config = options_from(MODELS[described["model"].pop("name")], described["model"], f"{path}: model")
         words = described["words"]
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: not found; is the run finished?") from error
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a model written by truepair ({error})") from error
     if words != vocabulary.digest:
         raise InputError(f"{path}: made for another vocabulary than the one given; use the vocabulary.json of its run")
+    try:
+        require_like(tensors, blank_engine(config, sizes).state_dict())
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{path}: its tensors do not fit its sizes ({error}); restore it from a copy") from error
     with torch_seeded(0, "load"):  # the values drawn here are replaced at once; the caller's generator stays as it is
         engine = build_engine(config, sizes)
-    try:
-        engine.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise InputError(f"{path}: its tensors do not fit its sizes ({error}); restore it from a copy") from error
+    engine.load_state_dict(tensors)
     engine.eval()
     return RetrievalModel(engine, vocabulary, sizes)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +71,7 @@ def open_run(path: Path | str) -> Run:
     folder.read_config()
     if not folder.finished:
         raise RunFolderError(f"{path} holds an unfinished run; continue it with: truepair train --resume {path}")
-    return Run(folder, json.loads(folder.result.read_text(encoding="utf-8")))
+    return Run(folder, folder.read_result())
 
 
 def fit(
@@ -125,9 +124,14 @@ def fit(
         if folder.finished:
             return open_run(folder.path)
     run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress)
-    run.start(config, resume=resume)
-    run.train()
-    run.conclude()
+    if not resume:
+        folder.check_empty()
+        folder.check_room(3 * run.state.bytes_on_disk())
+    with folder.owned():
+        if not (resume and folder.finished):  # in the meantime
+            run.start(config, resume=resume)
+            run.train()
+            run.conclude()
     return open_run(folder.path)
 
 
@@ -258,9 +262,7 @@ class Assembly:
         """Enter the folder: begin a run there, or take up the one it holds."""
         self.state.run = config_digest(config)
         if not resume:
-            self.folder.begin(config, needed_bytes=3 * self.state.bytes_on_disk())
-        self.folder.clear_leftovers()
-        self.folder.checkpoint.parent.mkdir(exist_ok=True)
+            self.folder.begin(config)
         self.vocabulary.write(self.folder.vocabulary)
         if self.folder.checkpoint.exists():
             self.state.restore(self.folder.checkpoint)

@@ -52,35 +52,36 @@ def import_checkpoint(
     networks = chosen(path, read_released(path), which)
     model = retrieval_model(networks, words)
     config, origin = networks[0].config, source_of(path, networks)
-    folder.begin(
-        {
-            "truepair": __version__,
-            "method": {"name": METHOD, "options": {}},
-            "imported": origin,
-            "data": None,
-            "vocabulary": words.digest,
-            "unreachable_words": unreachable_words(words),
-            "model": {"name": model_name(config), **asdict(config)},
-            "sizes": asdict(model.sizes),
-        },
-        needed_bytes=2 * sum(tensor.nbytes for network in networks for tensor in network.tensors.values()),
-    )
-    words.write(folder.vocabulary)
-    save_model(folder.model, model, config)
-    write_json_atomically(
-        folder.result,
-        {
-            "method": METHOD,
-            "imported": origin,
-            "pairs": None,
-            "mismatch_rate": None,
-            "best_epoch": None,
-            "dev": None,
-            "test": None,
-            "division": None,
-            "detection": None,
-        },
-    )
+    folder.check_room(2 * sum(tensor.nbytes for network in networks for tensor in network.tensors.values()))
+    with folder.owned():
+        folder.begin(
+            {
+                "truepair": __version__,
+                "method": {"name": METHOD, "options": {}},
+                "imported": origin,
+                "data": None,
+                "vocabulary": words.digest,
+                "unreachable_words": unreachable_words(words),
+                "model": {"name": model_name(config), **asdict(config)},
+                "sizes": asdict(model.sizes),
+            }
+        )
+        words.write(folder.vocabulary)
+        save_model(folder.model, model, config)
+        write_json_atomically(
+            folder.result,
+            {
+                "method": METHOD,
+                "imported": origin,
+                "pairs": None,
+                "mismatch_rate": None,
+                "best_epoch": None,
+                "dev": None,
+                "test": None,
+                "division": None,
+                "detection": None,
+            },
+        )
     return open_run(folder.path)
 
 

@@ -48,7 +48,9 @@ def write_pair_table(path: Path, pairs: Pairs, method: Method, memory: Correspon
         for name, values in columns.items()
     }
     buffer = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns, schema=described_schema(kinds)), buffer, compression="zstd")
+    parquet.write_table(
+        pyarrow.table(columns, schema=described_schema(kinds)), buffer, compression="zstd", write_page_checksum=True
+    )
     write_bytes_atomically(path, buffer.getvalue())
 
 
@@ -87,7 +89,7 @@ def read_pair_table(path: Path, needed: Collection[str] = ()) -> Any:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
+        table = parquet.read_table(path, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise RunFolderError(f"{path.parent} holds no {path.name}; restore it from a copy") from error
     except (OSError, pyarrow.ArrowException) as error:

@@ -7,7 +7,7 @@ timings.jsonl       one line an epoch: seconds and pairs per second of the sessi
 model.safetensors   the best model by dev rSum
 pairs.parquet       what the method believes of every pair
 result.json         the figures; exists once the run is finished
-state/              the last checkpoint, for an exact resume
+state/              the last checkpoint, for an exact resume, and the lock of the process that trains
 """
 
 from __future__ import annotations
@@ -16,12 +16,23 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from truepair.errors import RunFolderError, TruepairError
-from truepair.files import write_json_atomically
+from truepair.files import (
+    clear_leftovers,
+    leftovers,
+    locked,
+    read_file,
+    read_json_lines,
+    read_json_object,
+    write_bytes_atomically,
+    write_json_atomically,
+)
 
 
 @dataclass(frozen=True)
@@ -66,44 +77,52 @@ class RunFolder:
     def finished(self) -> bool:
         return self.result.exists()
 
-    def begin(self, config: dict[str, Any], *, needed_bytes: int) -> None:
-        """Create the folder for a new run and write its configuration.
+    @property
+    def lock(self) -> Path:
+        return self.checkpoint.parent / "lock"
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Within the block this process alone writes here; what a kill left of files in the making is removed.
 
         Raises:
-            RunFolderError: something is there already, or the disk has too little room.
+            RunFolderError: another process does, or the folder cannot be written to.
+        """
+        with locked(self.path, self.lock):
+            clear_leftovers(self.path, self.checkpoint.parent)
+            yield
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Write the configuration of a new run; for the owner of the folder.
+
+        Raises:
+            RunFolderError: something is there already.
         """
         self.check_empty()
-        self.check_room(needed_bytes)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be created: {error.strerror}; choose another --out") from error
         write_json_atomically(self.config, config)
 
     def check_empty(self) -> None:
-        """Refuse a folder that already holds something.
+        """Refuse a folder that already holds something, but for what a run leaves that was killed before it began.
 
         Raises:
             RunFolderError: it does.
         """
-        try:
-            used = self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
-        if used and self.config.exists():
+        if self.config.exists():
             raise RunFolderError(
                 f"{self.path} already holds a run; nothing was changed. Choose another --out, or continue that run "
                 f"with --resume {self.path}"
             )
+        try:
+            used = self.path.exists() and set(self.path.iterdir()) - {*leftovers(self.path), self.lock.parent}
+            used = used or (self.lock.parent.exists() and set(self.lock.parent.iterdir()) - {self.lock})
+        except NotADirectoryError as error:
+            raise RunFolderError(f"{self.path} is a file; expected a folder. Choose another --out") from error
+        except OSError as error:
+            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
         if used:
             raise RunFolderError(
                 f"{self.path} exists and is not an empty folder; nothing was changed. Choose another --out"
             )
-
-    def clear_leftovers(self) -> None:
-        """Remove temporary files of writes that a kill cut short; their names are this package's own."""
-        for leftover in (*self.path.glob(".*.tmp"), *self.checkpoint.parent.glob(".*.tmp")):
-            leftover.unlink(missing_ok=True)
 
     def check_room(self, needed_bytes: int) -> None:
         """Refuse to start a run the disk cannot hold."""
@@ -111,8 +130,8 @@ class RunFolder:
         free = shutil.disk_usage(parent).free
         if free < needed_bytes:
             raise RunFolderError(
-                f"{self.path}: the disk has {free / 1e6:.0f} MB free, the run needs about {needed_bytes / 1e6:.0f} MB; "
-                "free some room or choose another --out"
+                f"{self.path}: the run needs about {needed_bytes / 1e6:,.1f} MB, and the disk has {free / 1e6:,.1f} MB "
+                "free; free some room or choose another --out"
             )
 
     def read_config(self) -> dict[str, Any]:
@@ -121,13 +140,29 @@ class RunFolder:
         Raises:
             RunFolderError: there is no run here, or its configuration is damaged.
         """
-        try:
-            config: dict[str, Any] = json.loads(self.config.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise RunFolderError(f"{self.path} is not a run folder: it holds no config.json") from error
-        except (json.JSONDecodeError, UnicodeDecodeError, NotADirectoryError) as error:
-            raise RunFolderError(f"{self.config} cannot be read as JSON ({error}); restore it from a copy") from error
+        if not self.config.exists():
+            begun = self.path.is_dir() and (self.lock.exists() or leftovers(self.path))
+            why = (
+                "its run was stopped before it began; start it again with --out" if begun else "it holds no config.json"
+            )
+            raise RunFolderError(f"{self.path} is not a run folder: {why}")
+        config = read_json_object(self.config, "the configuration of a run", error=RunFolderError)
+        for part in ("data", "method", "model", "training", "augmentation"):
+            if not isinstance(config.get(part), dict | None):
+                raise RunFolderError(f"{self.config}: {part} is no object; restore the file from a copy")
         return config
+
+    def read_result(self) -> dict[str, Any]:
+        """The figures of a finished run.
+
+        Raises:
+            RunFolderError: they are damaged.
+        """
+        result = read_json_object(self.result, "the figures of a finished run", error=RunFolderError)
+        for part in ("method", "pairs", "best_epoch", "dev", "test", "division", "detection"):
+            if part not in result:
+                raise RunFolderError(f"{self.result} lacks {part!r}; restore the file from a copy")
+        return result
 
     def check_config(self, config: dict[str, Any]) -> None:
         """Refuse to resume with another configuration than the run was started with.
@@ -183,13 +218,11 @@ def keep_lines(path: Path, count: int) -> None:
     """Cut a log back to its first lines: those of epochs that a checkpoint knows."""
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = read_file(path).splitlines(keepends=True)
     if len(lines) > count:
-        from truepair.files import write_text_atomically
-
-        write_text_atomically(path, "".join(lines[:count]))
+        write_bytes_atomically(path, b"".join(lines[:count]))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All records of a log."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """All records of a log; raises RunFolderError where one is damaged."""
+    return read_json_lines(path, "the record of an epoch", error=RunFolderError) if path.exists() else []

@@ -13,7 +13,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.engines.similarity import SimilarityEngine
 from truepair.errors import RunFolderError
-from truepair.files import write_bytes_atomically
+from truepair.files import options_from, read_tensors, require_like, tensor_bytes, write_bytes_atomically
 
 
 @dataclass
@@ -47,8 +47,6 @@ class TrainingState:
 
     def save(self, path: Path) -> None:
         """Write the state to one `.safetensors` file, atomically."""
-        from safetensors.torch import save
-
         tensors: dict[str, Tensor] = {}
         for name, tensor in self.engine.state_dict().items():
             tensors[f"engine/{name}"] = tensor
@@ -62,12 +60,8 @@ class TrainingState:
             tensors[f"memory/{name}"] = tensor
         for name, tensor in self.memory.notes().items():
             tensors[f"notes/{name}"] = tensor
-        metadata = {
-            "run": self.run,
-            "cursor": json.dumps(asdict(self.cursor)),
-            "param_groups": json.dumps(optimizer["param_groups"]),
-        }
-        write_bytes_atomically(path, save({k: v.cpu().contiguous() for k, v in tensors.items()}, metadata=metadata))
+        described = {"run": self.run, "cursor": asdict(self.cursor), "param_groups": optimizer["param_groups"]}
+        write_bytes_atomically(path, tensor_bytes(tensors, described))
 
     def restore(self, path: Path) -> None:
         """Take over the state of a file that `save` wrote for the same run.
@@ -75,25 +69,26 @@ class TrainingState:
         Raises:
             RunFolderError: the file is missing, damaged, or of another configuration.
         """
-        from safetensors import SafetensorError, safe_open
-
+        tensors, described = read_tensors(path, "the checkpoint of a run; start a new run", error=RunFolderError)
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            run, cursor = metadata["run"], Cursor(**json.loads(metadata["cursor"]))
-            groups = json.loads(metadata["param_groups"])
-        except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-            raise RunFolderError(f"{path} is not a readable checkpoint ({error}); start a new run") from error
+            run, cursor, groups = (
+                json.loads(value) if name != "run" and isinstance(value, str) else value  # as older versions wrote
+                for name, value in ((name, described[name]) for name in ("run", "cursor", "param_groups"))
+            )
+            cursor = options_from(Cursor, cursor, f"{path}: cursor", error=RunFolderError)
+        except (KeyError, ValueError) as error:
+            raise RunFolderError(f"{path} is not the checkpoint of a run ({error}); start a new run") from error
         if run != self.run:
             raise RunFolderError(f"{path} belongs to another configuration than the run it lies in; put back its own")
         try:
-            self.engine.load_state_dict(_under(tensors, "engine/"))
-            if self.auxiliary is not None:  # first called companion
-                self.auxiliary.load_state_dict(_under(tensors, "auxiliary/") or _under(tensors, "companion/"))
+            for module, names in ((self.engine, ("engine/",)), (self.auxiliary, ("auxiliary/", "companion/"))):
+                if module is not None:  # the second was first called companion
+                    weights = next(filter(None, (_under(tensors, name) for name in names)), {})
+                    require_like(weights, module.state_dict())
+                    module.load_state_dict(weights)
             self.optimizer.load_state_dict({"state": _by_index(_under(tensors, "optimizer/")), "param_groups": groups})
             self.memory.restore(_under(tensors, "memory/"), _under(tensors, "notes/"))
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, KeyError) as error:
             raise RunFolderError(f"{path} belongs to another configuration: {error}") from error
         self.cursor = cursor
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.numpy import load_file, save
 from torch import Tensor
 
 from truepair.audit.rematch.rematch import Best, Given, swaps
@@ -26,7 +25,7 @@ from truepair.audit.scoring.yardstick import KINDS, described_pairs, draw_mismat
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.device import resolve_device
 from truepair.engines.retrieval_model import RetrievalModel
-from truepair.files import write_bytes_atomically
+from truepair.files import read_tensors, tensor_bytes, write_bytes_atomically
 from truepair.seeding import generator
 
 MOST_ENTRIES = 128
@@ -36,6 +35,7 @@ MOST_REMATCHED = 200
 """Each suspicious pair is compared with all images and all texts."""
 AT_ONCE = 512
 VECTORS_ONLY = ("structure", "neighbours")
+KEPT = "what an audit wrote. Delete the file, and run the same audit again"
 
 
 class CellSpace:
@@ -110,9 +110,9 @@ class CellSpace:
         """`scores` of the pairs themselves, kept in the folder."""
         path, rows = self.folder / "given.safetensors", np.arange(len(self.pairs), dtype=np.int64)
         if not path.exists():
-            write_bytes_atomically(path, save(self.scores(rows, rows)))
-        found = load_file(path)
-        return {name: found[name] for name in COLUMNS if name in found}
+            write_bytes_atomically(path, tensor_bytes(self.scores(rows, rows)))
+        found, _ = read_tensors(path, KEPT)
+        return {name: found[name].numpy() for name in COLUMNS if name in found}
 
     def known_mismatches(self) -> dict[str, dict[str, Array]]:
         """`scores` of pairs mismatched on purpose, a table a kind; at most 1,000 of each."""
@@ -184,8 +184,8 @@ class CellSpace:
             path = self.folder / f"{side}-{number:06d}.safetensors"
             if not path.exists():
                 rows = np.arange(start, min(start + AT_ONCE, count), dtype=np.int64)
-                write_bytes_atomically(path, save({"similarity": similarity(rows).contiguous().numpy()}))
-            parts.append(torch.from_numpy(load_file(path)["similarity"]))
+                write_bytes_atomically(path, tensor_bytes({"similarity": similarity(rows)}))
+            parts.append(read_tensors(path, KEPT)[0]["similarity"])
             self.done += len(parts[-1])
             self.moved(self.done, len(self.pairs.images) + len(self.pairs.texts))
         return torch.cat(parts)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.indicators import score
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, IntArray
+from truepair.files import tensor_bytes
 
 READ_ROWS = 8192
 """Rows in memory at a time; a chunk may be far longer."""
@@ -73,7 +72,7 @@ def chunk_bytes(collection: EmbeddingCollection, bank: Bank, start: int, stop: i
         units = unit_vectors(*collection.read(first, end), np.arange(first, end, dtype=np.int64))
         scored = scored_columns(units.images, units.texts, bank, units.rows, units.rows)
         tables.append({"rows": units.rows, **scored, "unusable": units.unusable, "reason": units.reason})
-    return save({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
+    return tensor_bytes({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
 
 
 def scored_columns(
@@ -82,15 +81,3 @@ def scored_columns(
     """`indicators.score` as arrays."""
     scores = score(images, texts, bank, image_rows=torch.from_numpy(image_rows), text_rows=torch.from_numpy(text_rows))
     return {name: values.numpy() for name, values in scores.columns().items()}
-
-
-def read_columns(data: bytes) -> dict[str, Array]:
-    """The columns of a file that `chunk_bytes` made.
-
-    Raises:
-        ValueError: the bytes are no such file.
-    """
-    try:
-        return load(data)
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error

@@ -8,14 +8,11 @@ that turns both witnesses into probabilities (`verdict`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
-from safetensors.numpy import save as safetensors_bytes
 
 from truepair.audit.options import CrossFitting
 from truepair.audit.scoring.evidence import HeldOut, Witness, evidence_of, logit
@@ -29,7 +26,7 @@ from truepair.audit.verdict.local_ranks import MOST_PAIRS, local_share
 from truepair.data.pairs import Array, Pairs
 from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig
 from truepair.errors import RunFolderError
-from truepair.files import write_bytes_atomically, write_json_atomically
+from truepair.files import read_json_object, read_tensors, tensor_bytes, write_bytes_atomically, write_json_atomically
 from truepair.seeding import generator
 from truepair.training.fit import Run, fit, open_run
 from truepair.training.pair_table import read_pair_table
@@ -101,7 +98,7 @@ def check_folder(folder: Path, pairs: Pairs, options: CrossFitting) -> None:
     kept = folder / "crossfit.json"
     if not kept.exists():
         write_json_atomically(kept, asked)
-    elif json.loads(kept.read_text(encoding="utf-8")) != asked:
+    elif read_json_object(kept, "what an audit wrote", error=RunFolderError) != asked:
         raise RunFolderError(
             f"{folder} holds an audit of other pairs or with other options; choose another --out, or remove that folder"
         )
@@ -113,8 +110,6 @@ def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, progr
     if kept.finished:
         return open_run(path)
     begun = kept.config.exists()
-    if path.is_dir() and not begun:
-        kept.clear_leftovers()  # of a kill before the first file was whole
     trained_on = folds.trained_on(fold)
     return fit(
         folds.pairs.take(trained_on),
@@ -156,6 +151,6 @@ def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
 def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:
     """The columns in a file, scored if it is missing."""
     if not path.exists():
-        write_bytes_atomically(path, safetensors_bytes(score()))
-    found = load_file(path)
-    return {name: found[name] for name in COLUMNS}
+        write_bytes_atomically(path, tensor_bytes(score()))
+    found, _ = read_tensors(path, "what an audit wrote. Delete the file, and run the same audit again")
+    return {name: found[name].numpy() for name in COLUMNS}

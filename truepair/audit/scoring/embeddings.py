@@ -64,35 +64,36 @@ def score_collection(
         if value < least:
             raise InputError(f"{name} is {value}; expected at least {least}")
     place = ScoringFolder(Path(folder))
-    place.begin(
-        {
-            "fingerprint": collection.fingerprint(),
-            "pairs": len(collection),
-            "width": collection.width,
-            "bank_size": bank_size,
-            "chunk_rows": chunk_rows,
-            "null_pairs": null_pairs,
-            "neighbours": neighbours,
-            "seed": seed,
-        }
-    )
-    if not place.has_bank:
-        place.keep_bank(draw_bank(collection, bank_size, seed=seed, neighbours=neighbours))
-    bank = place.bank()
-    if not place.null.exists():
-        write_bytes_atomically(place.null, null_bytes(collection, bank, null_pairs, seed=seed))
-    missing = place.missing()
-    done = len(collection) - sum(span.stop - span.start for span in missing)
+    with place.owned():
+        place.begin(
+            {
+                "fingerprint": collection.fingerprint(),
+                "pairs": len(collection),
+                "width": collection.width,
+                "bank_size": bank_size,
+                "chunk_rows": chunk_rows,
+                "null_pairs": null_pairs,
+                "neighbours": neighbours,
+                "seed": seed,
+            }
+        )
+        if not place.has_bank:
+            place.keep_bank(draw_bank(collection, bank_size, seed=seed, neighbours=neighbours))
+        bank = place.bank()
+        if not place.null.exists():
+            write_bytes_atomically(place.null, null_bytes(collection, bank, null_pairs, seed=seed))
+        missing = place.missing()
+        done = len(collection) - sum(span.stop - span.start for span in missing)
 
-    def keep(span: Span, data: bytes) -> None:
-        nonlocal done
-        place.keep_chunk(span, data)
-        done += span.stop - span.start
+        def keep(span: Span, data: bytes) -> None:
+            nonlocal done
+            place.keep_chunk(span, data)
+            done += span.stop - span.start
+            if progress is not None:
+                progress(done, len(collection))
+
         if progress is not None:
             progress(done, len(collection))
-
-    if progress is not None:
-        progress(done, len(collection))
-    if missing:
-        run_chunks(engine, collection, bank, missing, keep, workers=workers)
-    return open_scored(place.path)
+        if missing:
+            run_chunks(engine, collection, bank, missing, keep, workers=workers)
+        return open_scored(place.path)

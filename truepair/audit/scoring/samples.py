@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from safetensors.numpy import save
 
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import Units, scored_columns, unit_vectors
@@ -12,6 +11,7 @@ from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import BoolArray, IntArray
 from truepair.errors import InputError
+from truepair.files import tensor_bytes
 from truepair.seeding import generator
 
 SAME = 1 - 1e-4
@@ -53,7 +53,7 @@ def null_bytes(collection: EmbeddingCollection, bank: Bank, count: int, *, seed:
     image_at, text_at = image_at[strangers], text_at[strangers]
     image_rows, text_rows = units.rows[image_at], units.rows[text_at]
     scored = scored_columns(units.images[image_at], units.texts[text_at], bank, image_rows, text_rows)
-    return save({"image_rows": image_rows, "text_rows": text_rows, **scored})
+    return tensor_bytes({"image_rows": image_rows, "text_rows": text_rows, **scored})
 
 
 def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:

@@ -11,20 +11,27 @@ next one goes on, and ends with the same bytes.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import save
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import read_columns
 from truepair.data.pairs import Array
-from truepair.errors import InputError, TruepairError
-from truepair.files import write_bytes_atomically, write_json_atomically
+from truepair.errors import InputError
+from truepair.files import (
+    clear_leftovers,
+    locked,
+    read_json_object,
+    read_tensors,
+    tensor_bytes,
+    write_bytes_atomically,
+    write_json_atomically,
+)
 
 RECIPE = 2
 """Counts changes to what the files hold."""
@@ -45,13 +52,23 @@ class ScoringFolder:
 
     path: Path
 
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Within the block this process alone writes here; what a kill left of files in the making is removed.
+
+        Raises:
+            RunFolderError: another process does, or the folder cannot be written to.
+        """
+        with locked(self.path, self._chunks / "lock"):
+            clear_leftovers(self.path, self._chunks)
+            yield
+
     def begin(self, asked: dict[str, Any]) -> None:
         """Start here, or go on with what was begun for the same collection and options.
 
         Raises:
             InputError: the folder holds the scores of another collection or of other options; the message says what
                 differs.
-            TruepairError: it cannot be written to.
         """
         wanted = {"recipe": RECIPE, **asked}
         header = self.path / "scoring.json"
@@ -63,14 +80,6 @@ class ScoringFolder:
                         f"{self.path} holds scores of another audit: {name} is {found.get(name)!r}, now "
                         f"{wanted[name]!r}. Choose another folder, or delete this one"
                     )
-        try:
-            self._chunks.mkdir(parents=True, exist_ok=True)
-            for unfinished in (*self.path.glob(".*.tmp"), *self._chunks.glob(".*.tmp")):
-                unfinished.unlink(missing_ok=True)
-        except OSError as error:
-            raise TruepairError(
-                f"{self.path} cannot be written to ({error.strerror or error}); choose a folder that can"
-            ) from error
         write_json_atomically(header, wanted)
 
     def header(self) -> dict[str, Any]:
@@ -80,11 +89,8 @@ class ScoringFolder:
             InputError: it is missing or damaged.
         """
         path = self.path / "scoring.json"
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read ({error}); expected a folder in which an audit scores") from error
-        if not isinstance(found, dict) or found.get("recipe") != RECIPE:
+        found = read_json_object(path, "what an audit wrote")
+        if found.get("recipe") != RECIPE:
             raise InputError(f"{path} was written by another version of truepair; delete the folder and audit again")
         return found
 
@@ -117,7 +123,7 @@ class ScoringFolder:
         columns["constants"] = np.array(
             [bank.temperature, bank.background, bank.neighbours, bank.same], dtype=np.float64
         )
-        write_bytes_atomically(self._bank, save(columns))
+        write_bytes_atomically(self._bank, tensor_bytes(columns))
 
     def bank(self) -> Bank:
         columns = {name: torch.from_numpy(values) for name, values in self.columns(self._bank).items()}
@@ -130,13 +136,8 @@ class ScoringFolder:
         Raises:
             InputError: it is missing or damaged.
         """
-        try:
-            return read_columns(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{path} cannot be read ({error}); expected what an audit wrote. Delete the file, and run the same "
-                "audit again: it scores only what is missing"
-            ) from error
+        remedy = "what an audit wrote. Delete the file, and run the same audit again: it scores only what is missing"
+        return {name: values.numpy() for name, values in read_tensors(path, remedy)[0].items()}
 
     @property
     def _bank(self) -> Path:

@@ -1,23 +1,21 @@
-"""Writing files whole or not at all, and opening arrays without trusting them.
-
-A crash or a full disk never leaves half a file, nor harms the old one.
-"""
+"""Writing files whole or not at all: a crash or a full disk never leaves half a file, nor harms the old one."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from truepair.errors import InputError, TruepairError
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 _REMEDIES = {
     errno.ENOSPC: "free space on that disk or write to another one",
@@ -96,21 +94,32 @@ def writing(path: Path | str) -> Iterator[None]:
         raise TruepairError(f"{path} could not be written: {error.strerror or error}; {remedy}") from error
 
 
-def map_npy(path: Path | str) -> npt.NDArray[Any]:
-    """The array of a .npy file, memory-mapped read-only. Archives, pickles and object arrays are refused.
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` for what will take its place; `clear_leftovers` knows such names."""
+    # A random name, not tempfile.mkstemp: that one gives the final file permissions 0600 whatever the umask says.
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What writes that a kill cut short left in a folder; nothing where it cannot be read."""
+    try:
+        return [path for path in folder.iterdir() if _TEMPORARY.fullmatch(path.name)]
+    except OSError:
+        return []
+
+
+def clear_leftovers(*folders: Path) -> None:
+    """Remove them. Only for the process that holds the lock of the folders: to others they may be files in the making.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not a plain .npy file; the message says why. Callers add what they expected.
+        TruepairError: the system refused.
     """
-    try:
-        # open_memmap, not np.load: that one also opens zip archives and, where allowed, pickles.
-        return np.lib.format.open_memmap(path, mode="r")
-    except OSError:
-        raise
-    except Exception as error:
-        # A damaged header raises whatever Python's parser happens to raise: SyntaxError, TokenError, OverflowError, ...
-        raise ValueError(str(error)) from error
+    for path in (path for folder in folders for path in leftovers(folder)):
+        with writing(path):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _require_equal(path: Path, data: bytes) -> None:
@@ -124,8 +133,7 @@ def _require_equal(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _renamed(path: Path) -> Iterator[Path]:
-    # A random name, not tempfile.mkstemp: that one gives the final file permissions 0600 whatever the umask says.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    temporary = temporary_name(path)
     try:
         yield temporary
         with writing(path):
