@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truepair.errors import InputError
@@ -26,3 +28,34 @@ def resolve_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device is {name!r}, which this machine does not offer; use auto or cpu") from error
     return device
+
+
+def check_memory(needed: float, what: str, device: torch.device | None = None) -> None:
+    """Refuse what this machine, or the GPU, cannot hold, before anything is allocated.
+
+    Args:
+        needed: bytes, estimated.
+        what: needs them, and the remedy in brackets.
+
+    Raises:
+        InputError: names both numbers.
+    """
+    held = memory_of(device)
+    if held is not None and needed > held:
+        raise InputError(f"{what} needs about {needed / 1e9:,.1f} GB of memory, and there are {held / 1e9:,.1f} GB")
+
+
+def memory_of(device: torch.device | None = None) -> int | None:
+    """Bytes of memory of a GPU, else of this machine or what it may use of it; None where the system does not say."""
+    if device is not None and device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no limit is "max"
+        return total

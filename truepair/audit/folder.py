@@ -63,7 +63,9 @@ class AuditFolder:
             return
         try:
             found = set(self.path.iterdir()) - {self.work, *leftovers(self.path)} if self.path.exists() else set()
-            found |= set(self.work.iterdir()) - {self.lock, *leftovers(self.work)} if self.work.exists() else set()
+            if self.work.exists():
+                ours = {self.lock, self.work / "crossfit", self.work / "scores", self.work / "run"}
+                found |= set(self.work.iterdir()) - {*ours, *leftovers(self.work)}
         except NotADirectoryError as error:
             raise RunFolderError(f"{error.filename} is a file; expected a folder. Choose another --out") from error
         except OSError as error:
@@ -82,8 +84,7 @@ class AuditFolder:
         """
         self.check()
         with locked(self.path, self.lock):
-            scores = self.work / "scores"
-            clear_leftovers(self.path, self.work, *(self.work / name for name in ("crossfit", "run")), scores)
+            clear_leftovers(self.path, self.work, self.work / "crossfit", self.work / "run")
             yield
 
     def begin(self, identity: dict[str, Any]) -> None:

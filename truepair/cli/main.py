@@ -37,6 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TruepairError as error:
         print(f"truepair: error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # of a name that nothing else has looked at, such as one of 5,000 characters
+        name = str(error.filename or "a file")
+        shown = name if len(name) < 300 else f"{name[:80]} … ({len(name):,} characters)"
+        print(f"truepair: error: {shown}: {error.strerror or error}; check the path", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        print(f"truepair: error: the memory does not suffice{what}; take fewer or smaller data", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\ntruepair: interrupted", file=sys.stderr)
         return 130

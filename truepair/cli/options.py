@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import types
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
@@ -104,12 +105,34 @@ def reader(hint: Any) -> Callable[[str], Any]:
         return whole_numbers
     if get_origin(hint) is Literal:
         return str
-    return hint  # type: ignore[no-any-return]
+    return {int: whole, float: finite}.get(hint, hint)  # type: ignore[no-any-return]
 
 
 def metavar(hint: Any) -> str:
     kind = reader(hint)
-    return {int: "N", float: "X", str: "NAME", whole_numbers: "N,N,…"}[kind]
+    return {whole: "N", finite: "X", str: "NAME", whole_numbers: "N,N,…"}[kind]
+
+
+def whole(text: str) -> int:
+    """A whole number that 64 bits hold."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 2**63
+    if abs(value) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number within 64 bits")
+    return value
+
+
+def finite(text: str) -> float:
+    """A number that is neither infinite nor NaN."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a finite number")
+    return value
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
@@ -117,6 +140,6 @@ def whole_numbers(text: str) -> tuple[int, ...]:
     if text == "none":
         return ()
     try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
+        return tuple(whole(part) for part in text.split(","))
+    except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 7,7,7, nor none") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -192,6 +193,14 @@ def blank_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[An
     """The same without memory for its parameters: their names, shapes and types alone."""
     with torch_seeded(0, "blank"), torch.device("meta"):
         return build_engine(config, sizes)
+
+
+def parameter_bytes(config: ModelConfig, sizes: EngineSizes) -> float:
+    """Memory of the parameters; infinite where their number is beyond all counting."""
+    try:
+        return sum(values.numel() * values.element_size() for values in blank_engine(config, sizes).parameters())
+    except (RuntimeError, OverflowError):
+        return math.inf
 
 
 def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]:

@@ -27,7 +27,8 @@ def locked(folder: Path, path: Path) -> Iterator[None]:
     be removed by hand, which the message says.
 
     Args:
-        path: file for the lock, within the folder; it and its parent are made, and removed afterwards (the parent where it is empty).
+        path: file for the lock, within the folder; it and its parent are made, and removed afterwards (the parent
+            where it is empty).
 
     Raises:
         RunFolderError: another process is in the folder, or nothing may be written there.

@@ -158,7 +158,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         return isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
     if hint is float:
-        return type(value) in (int, float) and math.isfinite(value) and abs(value) <= _LARGEST
+        return type(value) in (int, float) and abs(value) < math.inf and math.isfinite(value)
     if hint is int:
         return type(value) is int and abs(value) <= _LARGEST
     if hint in (bool, str, type(None)):

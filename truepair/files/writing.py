@@ -15,7 +15,7 @@ from typing import Any
 
 from truepair.errors import InputError, TruepairError
 
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]+\.tmp")
 
 _REMEDIES = {
     errno.ENOSPC: "free space on that disk or write to another one",

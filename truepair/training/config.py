@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from truepair.device import DEVICE_HELP
 from truepair.errors import InputError
+from truepair.files import check_values
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +45,7 @@ class TrainingConfig:
     )
 
     def __post_init__(self) -> None:
+        check_values(TrainingConfig, vars(self), "training")
         for name, least in (("epochs", 1), ("batch_size", 2), ("minimum_count", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
-from truepair.device import resolve_device
+from truepair.device import check_memory, resolve_device
 from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig, model_name
 from truepair.engines.retrieval_model import (
     EngineSizes,
@@ -21,6 +21,7 @@ from truepair.engines.retrieval_model import (
     build_engine,
     described_texts,
     load_model,
+    parameter_bytes,
     save_model,
 )
 from truepair.errors import InputError, RunFolderError
@@ -241,6 +242,9 @@ class Assembly:
             *(method.auxiliary.subspaces or (0, 0)),
             text_width=pairs.texts.feature_width,
         )
+        # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
+        size = f"an engine of these widths ({'; '.join(f'{k} {v}' for k, v in asdict(setup.model).items())})"
+        check_memory(5 * parameter_bytes(setup.model, self.sizes), size, device)
         memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
         first = self.fresh(0)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.open import load_splits
 from truepair.data.text import Vocabulary
 from truepair.engines.config import MODELS
 from truepair.errors import RunFolderError
-from truepair.methods import build_method
+from truepair.files import options_from
+from truepair.methods import CONFIGS, build_method
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,10 @@ class Job:
 def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | None = None) -> Run:
     """Load the data and train; see `fit`."""
     method = build_method(job.method, job.method_options)  # options first: they are quicker to check than data
-    if not resume:
+    if resume:
+        with RunFolder(out).owned():  # refuse a run that another process trains before the data are read
+            pass
+    else:
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     splits = load_splits(job.data, seed=job.setup.training.seed)
@@ -59,24 +65,32 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
         raise RunFolderError(f"{folder} holds an imported model; there is no training of it to continue")
     if config.get("data") is None:
         raise RunFolderError(f"{folder} was started from Python; continue it there with truepair.fit(…, resume=True)")
-    try:
-        model = dict(config["model"])
-        options = {name: _tuples(value) for name, value in config["method"]["options"].items()}
-        job = Job(
-            data=DataConfig(**config["data"]),
-            method=config["method"]["name"],
-            method_options=options,
-            setup=Setup(
-                training=TrainingConfig(**config["training"]),
-                model=MODELS[model.pop("name")](**model),
-                augmentation=Augmentation(**config["augmentation"]),
-            ),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunFolderError(f"{folder / 'config.json'} is not a configuration of this version ({error})") from error
-    return job, config["threads"]
 
+    def options(kind: type[_T], values: Any, part: str) -> _T:
+        return options_from(kind, values, f"{folder / 'config.json'}: {part}", error=RunFolderError)
 
-def _tuples(value: Any) -> Any:
-    """JSON knows no tuples; the config dataclasses have no lists."""
-    return tuple(value) if isinstance(value, list) else value
+    model, method = dict(config.get("model") or {}), config.get("method") or {}
+    engine, name, threads = model.pop("name", None), method.get("name"), config.get("threads")
+    for part, found, known in (("model", engine, MODELS), ("method", name, CONFIGS)):
+        if not isinstance(found, str) or found not in known:
+            raise RunFolderError(
+                f"{folder / 'config.json'}: {part} is {found!r}; expected one of {', '.join(known)}. Restore the file "
+                "from a copy"
+            )
+    assert isinstance(engine, str)
+    assert isinstance(name, str)
+    given = method.get("options")
+    chosen = vars(options(CONFIGS[name], given, "method.options"))
+    job = Job(
+        data=options(DataConfig, config["data"], "data"),
+        method=name,
+        method_options={option: chosen[option] for option in given or {}},
+        setup=Setup(
+            training=options(TrainingConfig, config.get("training"), "training"),
+            model=options(MODELS[engine], model, "model"),
+            augmentation=options(Augmentation, config.get("augmentation"), "augmentation"),
+        ),
+    )
+    if threads is not None and (type(threads) is not int or not 0 < threads < 2**15):
+        raise RunFolderError(f"{folder / 'config.json'}: threads is {threads!r}; expected a number of CPU threads")
+    return job, threads
