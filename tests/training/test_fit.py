@@ -21,7 +21,7 @@ from truepair.engines.config import GlobalConfig
 from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
 from truepair.methods.base import Stage
-from truepair.methods.crcl import CRCL
+from truepair.methods.crcl.method import CRCL
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
 from truepair.training.setup import Setup

@@ -12,7 +12,7 @@ from truepair.data.text import Vocabulary
 from truepair.engines.config import MODELS
 from truepair.errors import RunFolderError
 from truepair.files import options_from
-from truepair.methods import CONFIGS, build_method
+from truepair.methods import METHODS, build_method
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder
@@ -35,8 +35,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     """Load the data and train; see `fit`."""
     method = build_method(job.method, job.method_options)  # options first: they are quicker to check than data
     if resume:
-        with RunFolder(out).owned():  # refuse a run that another process trains before the data are read
-            pass
+        RunFolder(out).check_free()  # before the data are read
     else:
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
@@ -71,7 +70,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
 
     model, method = dict(config.get("model") or {}), config.get("method") or {}
     engine, name, threads = model.pop("name", None), method.get("name"), config.get("threads")
-    for part, found, known in (("model", engine, MODELS), ("method", name, CONFIGS)):
+    for part, found, known in (("model", engine, MODELS), ("method", name, METHODS)):
         if not isinstance(found, str) or found not in known:
             raise RunFolderError(
                 f"{folder / 'config.json'}: {part} is {found!r}; expected one of {', '.join(known)}. Restore the file "
@@ -80,7 +79,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
     assert isinstance(engine, str)
     assert isinstance(name, str)
     given = method.get("options")
-    chosen = vars(options(CONFIGS[name], given, "method.options"))
+    chosen = vars(options(METHODS[name].options, given, "method.options"))
     job = Job(
         data=options(DataConfig, config["data"], "data"),
         method=name,

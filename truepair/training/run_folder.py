@@ -92,6 +92,17 @@ class RunFolder:
             clear_leftovers(self.path, self.checkpoint.parent)
             yield
 
+    def check_free(self) -> None:
+        """Refuse a folder without a run, and one that another process works in.
+
+        Raises:
+            RunFolderError: see above.
+        """
+        self.read_config()
+        if not self.finished:
+            with self.owned():
+                pass
+
     def begin(self, config: dict[str, Any]) -> None:
         """Write the configuration of a new run; for the owner of the folder.
 
