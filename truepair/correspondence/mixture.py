@@ -1,4 +1,4 @@
-"""A mixture of two normal distributions of one value per pair: the mismatched and the matched (GSC, eq. 4)."""
+"""A two-component mixture of normal distributions of a value per pair: the mismatched and the matched (GSC, eq. 4)."""
 
 from __future__ import annotations
 

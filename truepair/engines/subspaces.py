@@ -1,4 +1,4 @@
-"""`DisentangledEngine`: what both modalities share and what only one has, in subspaces of their own (DisNCL).
+"""`DisentangledEngine`: disentangled subspaces of what both modalities share and of what only one has (DisNCL).
 
 Four heads stand between the encoders and the comparison. The invariant parts V_S and T_S are compared, by whatever the
 base engine compares with; the exclusive parts V_X and T_X serve the losses and the analysis. For region–word engines

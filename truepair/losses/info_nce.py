@@ -1,4 +1,4 @@
-"""InfoNCE: cross entropy of the given pair among its batch, both ways."""
+"""InfoNCE: cross entropy of the given pair among its in-batch negatives, both ways."""
 
 from __future__ import annotations
 

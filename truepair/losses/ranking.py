@@ -1,4 +1,4 @@
-"""Hinge ranking against the hardest negatives of the batch (VSE++), the "triplet" loss of the field."""
+"""Hinge ranking with hard negatives, the most similar wrong partners of the batch (VSE++): the "triplet" loss."""
 
 from __future__ import annotations
 

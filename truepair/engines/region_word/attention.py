@@ -1,4 +1,4 @@
-"""How much every word attends to every region, and the gradient of it (SGRAF, eq. 3, 4).
+"""Cross-attention: how much every word attends to every region, and the gradient of it (SGRAF, eq. 3, 4).
 
 α_rt = softmax over r of 9 ā_rt, where ā_rt is LeakyReLU(v_r · w_t), L2-normalised over the words t of the caption.
 
