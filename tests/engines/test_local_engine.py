@@ -12,8 +12,8 @@ import torch
 from benchmarks.plain_local import plain_image_scores, plain_scores, plain_text_scores
 from truepair.data.batch import ImageBatch, pad_words
 from truepair.engines.config import SAFConfig, SGRConfig
+from truepair.engines.region_word.layout import by_length, padded
 from truepair.engines.region_word.local_engine import Fragments, LocalEngine
-from truepair.engines.released.layout import by_length, padded
 from truepair.engines.similarity import similarity_blocks
 from truepair.engines.unit import unit
 

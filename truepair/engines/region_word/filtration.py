@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from truepair.engines.region_word.layout import PairGroup, PairNodes, views
 from truepair.engines.region_word.self_attention import xavier_linear
-from truepair.engines.released.layout import PairGroup, PairNodes, views
 from truepair.engines.unit import SMALL, unit
 
 

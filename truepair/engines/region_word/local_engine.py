@@ -59,10 +59,10 @@ from truepair.engines.region_word.fragments import (
     padded_fragments,
     select_fragments,
 )
+from truepair.engines.region_word.layout import Layout, PairGroup, PairNodes, layout_for, pair_groups
 from truepair.engines.region_word.local_encoders import DroppingWordEncoder, LinearRegionEncoder
 from truepair.engines.region_word.reasoning import GraphReasoning
 from truepair.engines.region_word.self_attention import ImageSelfAttention, SelfAttention, xavier_linear
-from truepair.engines.released.layout import Layout, PairGroup, PairNodes, layout_for, pair_groups
 from truepair.engines.similarity import SingleViewEngine
 from truepair.errors import InputError
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
+from truepair.engines.region_word.layout import PairGroup, PairNodes, views
 from truepair.engines.region_word.self_attention import xavier_linear
-from truepair.engines.released.layout import PairGroup, PairNodes, views
 
 
 class ReasoningStep(nn.Module):

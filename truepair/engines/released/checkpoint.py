@@ -14,7 +14,7 @@ Such a file is a dict of `torch.save`. What it holds, by the code that writes it
 targets, CRCL's `move_gt`) are left unread. Files of a warm-up epoch lack `best_rsum`; those of PyTorch before 0.4.1
 lack `num_batches_tracked`. Both are taken.
 
-`released_names.py` says which of their parameters is which of ours.
+`names.py` says which of their parameters is which of ours.
 """
 
 from __future__ import annotations
