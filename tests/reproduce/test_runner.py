@@ -5,8 +5,8 @@ import json
 import pytest
 
 from truepair.errors import InputError
-from truepair.reproduce import cells, training
-from truepair.reproduce.cells import Places
+from truepair.reproduce import cells
+from truepair.reproduce.cells import Context, Places
 from truepair.reproduce.records import read_records
 from truepair.reproduce.runner import run_cell, run_cells
 from truepair.reproduce.training import measure_ensemble, training_cells
@@ -17,7 +17,7 @@ SMALL = "--width 16 --minimum-count 1 --score-images 12"
 
 def grid(data="tiny", **changes):
     options = {"methods": "oracle", "rates": [0.4], "settings": SMALL, "seeds": [1], "epochs": 1}
-    return [*training_cells("toy", ROWS, data=data, **(options | changes))]
+    return [*training_cells(Context("toy", ROWS, {}), data=data, **(options | changes))]
 
 
 def test_cells_cover_the_grid_once_and_share_the_clean_oracle():
@@ -82,9 +82,9 @@ def test_class_labels_keep_their_map(tmp_path):
         arrays |= {f"I_{short}": pairs.images.features, f"T_{short}": pairs.texts.features, f"L_{short}": pairs.labels}
     np.savez(tmp_path / "toy.npz", **arrays)
     settings = "--epochs 6 --batch-size 16 --region-share 0 --model mlp"
-    rows = {"uot-rcl": "uot-rcl"}
+    at = Context("toy", {"uot-rcl": "uot-rcl"}, {})
     (cell,) = training_cells(
-        "toy", rows, data="toy.npz", methods="uot-rcl", rates=[0.4], settings=settings, seeds=[0], noise="label-noise"
+        at, data="toy.npz", methods="uot-rcl", rates=[0.4], settings=settings, seeds=[0], noise="label-noise"
     )
     assert cell.name == "toy.npz-uot-rcl-labels40-seed0"
     kept = cell.measure(Places(tmp_path, tmp_path / "runs"))
@@ -92,25 +92,21 @@ def test_class_labels_keep_their_map(tmp_path):
     assert len([epoch for epoch in kept["epochs"] if epoch["dev_map"] > 0]) == 6
 
 
-def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path, monkeypatch):
+def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path):
     from truepair.data.open import load
     from truepair.engines.ensemble_model import EnsembleModel
     from truepair.evaluation import evaluate
     from truepair.training.fit import open_run
 
     members = {f"toy/{cell.name}": cell for cell in grid(methods="oracle infonce")}
-    monkeypatch.setattr("truepair.reproduce.tables.find_cell", members.__getitem__)
     places = Places(tiny.parent, tmp_path / "runs")
     names = [name.removeprefix("toy/") for name in members]
-    kept = measure_ensemble("toy", names, "tiny", "12", places)
+    kept = measure_ensemble(Context("toy", ROWS, members), names, "tiny", "12", places)
     model = EnsembleModel([open_run(places.runs / name).model for name in members])
     expected = evaluate(model, load(tiny, "test").first_images(12))
     assert kept["result"]["test"] == expected and kept["members"] == names
     assert kept["result"]["dev"]["rsum"] > 0 and kept["epochs_trained"] == 2
-    (shown,) = training.training_cells(
-        "toy", ROWS, data="tiny", methods="infonce", rates=[0.4], settings=SMALL, seeds=[0], epochs=1, engine="sgraf",
-        members=["sgr", "saf"],
-    )  # fmt: skip
+    (shown,) = grid(methods="infonce", seeds=[0], engine="sgraf", members=["sgr", "saf"])
     assert shown.name == "tiny-sgraf-infonce-noise40-seed0"
     assert shown.command == (
         "truepair evaluate tiny-sgr-infonce-noise40-seed0 tiny-saf-infonce-noise40-seed0 tiny --images 12"

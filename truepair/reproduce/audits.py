@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from truepair.reproduce.cells import Cell, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record, train, truepair
 
 
 def audit_cells(
-    table: str,
-    rows: Mapping[str, str],
+    at: Context,
     *,
     data: str,
     rates: Sequence[float],
@@ -25,8 +24,8 @@ def audit_cells(
                 facts = {"data": data, "kind": kind, "noise": rate, "seed": seed}
                 name = f"{data}-{kind}{round(100 * rate)}-seed{seed}"
                 words = ["--data", data, "--kinds", kind, "--rates", str(rate), "--seeds", str(seed)]
-                command = " ".join(["python -m truepair.reproduce run", table, *words])
-                yield Cell(name, facts, command, partial(measure_audit, f"{table}/{name}", list(facts.values())))
+                command = " ".join(["python -m truepair.reproduce run", at.table, *words])
+                yield Cell(name, facts, command, partial(measure_audit, f"{at.table}/{name}", list(facts.values())))
 
 
 def measure_audit(folder: str, facts: list[object], places: Places) -> Record:
@@ -38,8 +37,7 @@ def measure_audit(folder: str, facts: list[object], places: Places) -> Record:
 
 
 def retraining_cells(
-    table: str,
-    rows: Mapping[str, str],
+    at: Context,
     *,
     data: str,
     label: str,
@@ -53,8 +51,8 @@ def retraining_cells(
         facts = {"data": data, "noise": rate, "seed": seed, "epochs": epochs}
         name = f"{data}-random{round(100 * rate)}-seed{seed}"
         plain = ["--method", "infonce", "--seed", str(seed), "--epochs", str(epochs), *settings.split()]
-        measure = partial(measure_retraining, f"{table}/{name}", data, label, rate, seed, plain)
-        yield Cell(name, facts, f"python -m truepair.reproduce run {table} --data {data} --seeds {seed}", measure)
+        measure = partial(measure_retraining, f"{at.table}/{name}", data, label, rate, seed, plain)
+        yield Cell(name, facts, f"python -m truepair.reproduce run {at.table} --data {data} --seeds {seed}", measure)
 
 
 def measure_retraining(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,23 @@ class Cell:
     facts: dict[str, Any]
     command: str
     measure: Callable[[Places], Record]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a grid of a specification stands in: its table, the rows (name → method and options), and all other cells.
+
+    `known` holds cells as `TABLE/NAME`, whose run folder has the same name; it is filled while specifications are read.
+    """
+
+    table: str
+    rows: Mapping[str, str]
+    known: Mapping[str, Cell]
+
+    def trained(self, folder: str, places: Places) -> RunFolder:
+        """The run of another cell, trained where it is missing."""
+        self.known[folder].measure(places)
+        return RunFolder(places.runs / folder)
 
 
 def truepair(*words: str, module: str = "truepair") -> str:

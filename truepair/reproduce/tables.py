@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truepair.reproduce.audits import audit_cells, retraining_cells
-from truepair.reproduce.cells import Cell, Record
+from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -67,6 +67,7 @@ class Section:
 def read_specs() -> tuple[dict[str, Table], list[Section]]:
     """All tables by name, and all sections in the order of the files."""
     tables, sections = {}, []
+    known: dict[str, Cell] = {}
     for path in sorted((Path(__file__).parent / "specs").glob("*.toml")):
         spec = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = spec.get("rows", {})
@@ -75,13 +76,9 @@ def read_specs() -> tuple[dict[str, Table], list[Section]]:
             grids = [{**table.get("each", {}), **grid} for grid in table["grids"]]
             for grid in grids:
                 grid |= {"settings": spec["settings"][grid["settings"]]} if "settings" in grid else {}
-            cells = [cell for grid in grids for cell in KINDS[grid.pop("kind", "training")](name, words, **grid)]
+            at = Context(name, words, known)
+            cells = [cell for grid in grids for cell in KINDS[grid.pop("kind", "training")](at, **grid)]
+            known |= {f"{name}/{cell.name}": cell for cell in cells}
             tables[name] = Table(name, table["about"], sorted(cells, key=lambda cell: cell.facts["seed"]), titles)
         sections += [Section(**section) for section in spec["sections"]]
     return tables, sections
-
-
-def find_cell(place: str) -> Cell:
-    """The cell `TABLE/NAME`."""
-    table, _, name = place.partition("/")
-    return next(cell for cell in read_specs()[0][table].cells if cell.name == name)

@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truepair.reproduce.cells import Cell, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record, train, truepair
 from truepair.training.run_folder import RunFolder, read_lines
 
 
 def training_cells(
-    table: str,
-    rows: Mapping[str, str],
+    at: Context,
     *,
     data: str,
     methods: str,
@@ -31,8 +30,7 @@ def training_cells(
     """Rows × rates × seeds of one source with one engine. Rows with --oracle are not run without noise.
 
     Args:
-        rows: row → its method and options of `truepair train`.
-        methods: the names of those that are run, separated by spaces.
+        methods: names of rows, separated by spaces.
         settings: options of every run; `{engine}` stands for the engine.
         members: engines whose runs of the same table are scored together, by the mean of their similarities.
         method_options: row, or `*` for all → options of its method for this source and engine.
@@ -41,27 +39,27 @@ def training_cells(
     for seed in seeds:
         for rate in rates:
             for method in methods.split():
-                name, *options = rows[method].split()
+                base, *options = at.rows[method].split()
                 if rate == 0 and "--oracle" in options:
                     continue
                 facts = {"data": data, "method": method, "noise": rate, "seed": seed}
                 more = method_options or {}
-                words = ["--method", name, *more.get(method, more.get("*", "")).split(), *options]
+                words = ["--method", base, *more.get(method, more.get("*", "")).split(), *options]
                 words += [f"--{noise}", str(rate), "--seed", str(seed)]
                 if epochs is not None:
                     facts |= {"epochs": epochs, "engine": engine}
                     words += ["--epochs", str(epochs)]
                 words += settings.format(engine=engine).split()
-                at = f"{method}-{'labels' if noise == 'label-noise' else 'noise'}{round(100 * rate)}-seed{seed}"
-                runs = [f"{data}-{member}-{at}" for member in members]
-                cell = f"{data}-{at}" if engine == "global" else f"{data}-{engine}-{at}"
+                name = f"{method}-{'labels' if noise == 'label-noise' else 'noise'}{round(100 * rate)}-seed{seed}"
+                runs = [f"{data}-{member}-{name}" for member in members]
+                name = f"{data}-{name}" if engine == "global" else f"{data}-{engine}-{name}"
                 if runs:
                     images = words[words.index("--score-images") + 1]
                     command = f"truepair evaluate {' '.join(runs)} {data} --images {images}"
-                    yield Cell(cell, facts, command, partial(measure_ensemble, table, runs, data, images))
+                    yield Cell(name, facts, command, partial(measure_ensemble, at, runs, data, images))
                 else:
                     command = " ".join(["truepair train", data, *words])
-                    yield Cell(cell, facts, command, partial(measure_training, f"{table}/{cell}", data, words))
+                    yield Cell(name, facts, command, partial(measure_training, f"{at.table}/{name}", data, words))
 
 
 def measure_training(folder: str, data: str, options: list[str], places: Places) -> Record:
@@ -90,8 +88,8 @@ def epoch_of(line: Record) -> Record:
     return {"epoch": line["epoch"], best[0]: best[1] and round(best[1], best[2]), **rounded}
 
 
-def measure_ensemble(table: str, names: list[str], data: str, images: str, places: Places) -> Record:
-    runs = [trained(f"{table}/{name}", places) for name in names]
+def measure_ensemble(at: Context, names: list[str], data: str, images: str, places: Places) -> Record:
+    runs = [at.trained(f"{at.table}/{name}", places) for name in names]
     figures: dict[str, Any] = {}
     for split in ("dev", "test"):
         with tempfile.TemporaryDirectory() as folder:
@@ -103,26 +101,16 @@ def measure_ensemble(table: str, names: list[str], data: str, images: str, place
     return {"members": names, "result": {**figures, "detection": None}, **cost}
 
 
-def trained(folder: str, places: Places) -> RunFolder:
-    """The run of another cell, `TABLE/NAME`, trained where it is missing."""
-    from truepair.reproduce.tables import find_cell
-
-    find_cell(folder).measure(places)
-    return RunFolder(places.runs / folder)
-
-
-def analysis_cells(
-    table: str, rows: Mapping[str, str], *, name: str, data: str, run: str, against: str, **options: str
-) -> Iterator[Cell]:
+def analysis_cells(at: Context, *, name: str, data: str, run: str, against: str, **options: str) -> Iterator[Cell]:
     """Two DisNCL runs side by side: those of other cells, `TABLE/NAME`, or what `options` says of their names."""
     names = [folder.rpartition("/")[2] for folder in (run, against)]
     facts = {"data": data, "run": names[0], "against": names[1], "seed": 0}
 
     def measure(places: Places) -> Record:
         runs = [
-            train(places.source(data), options[folder].split(), places.runs / table / folder)
+            train(places.source(data), options[folder].split(), places.runs / at.table / folder)
             if folder in options
-            else trained(folder, places)
+            else at.trained(folder, places)
             for folder in (run, against)
         ]
         with tempfile.TemporaryDirectory() as out:
