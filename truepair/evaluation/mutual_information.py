@@ -20,7 +20,9 @@ Array = npt.NDArray[Any]
 FEWEST_SAMPLES = 64
 LARGEST = 1e100  # its square still is a float64, and so are sums of them
 TRAINED_SHARE, VALIDATED_SHARE = 0.5, 0.1  # the rest is for the estimate
-MARGINALS_PER_JOINT = 4  # in a training step
+WIDTH = 64  # of the two hidden layers of T
+BATCH_SIZE, MARGINALS_PER_JOINT = 256, 4  # in a training step
+AVERAGE_RATE = 0.01  # the share of a batch in the moving average of E[e^T]
 VALIDATION_PAIRS, ESTIMATE_PAIRS = 20_000, 300_000
 PAIRS_AT_ONCE = 16_384
 CHECK_EVERY, PATIENCE = 50, 5  # steps; checks without a better one
@@ -29,15 +31,7 @@ MOST_GRADIENT = 1.0
 
 
 def mine(
-    x: Tensor | Array,
-    y: Tensor | Array,
-    *,
-    seed: int = 0,
-    width: int = 64,
-    steps: int = 1000,
-    batch_size: int = 256,
-    learning_rate: float = 2e-3,
-    average_rate: float = 0.01,
+    x: Tensor | Array, y: Tensor | Array, *, seed: int = 0, steps: int = 1000, learning_rate: float = 2e-3
 ) -> float:
     """An estimate of the mutual information I(X; Y) in nats, ≥ 0, by MINE (Belghazi et al. 2018, eq. 10–12).
 
@@ -61,32 +55,19 @@ def mine(
         x: N ≥ 64 samples, (N, d_x), or (N,) for one column; any real dtype, at most 1e100 in size.
         y: their partners, (N, d_y) or (N,).
         seed: ≥ 0, of the division, the batches and the first weights; the same call gives the same number.
-        width: units in each of the two hidden layers of T.
-        steps: most training steps; it stops after 250 steps without improvement.
-        batch_size: joint pairs in a step; four times as many marginal ones.
+        steps: most training steps of 256 joint and 1,024 marginal pairs; it stops after 250 without improvement.
         learning_rate: of Adam in the first step; it falls to 0 along a cosine.
-        average_rate: in (0, 1], the share of the batch in the moving average of E[e^T]; 1 is the uncorrected gradient.
 
     Raises:
         InputError: the lengths differ, rows or columns are too few, there are more than two dimensions, a value is not
             a real number, not finite or too large (the message names its row), or an option is out of its range.
         TrainingError: the network diverged, for which the learning rate must be far too high.
     """
-    if not 0 < average_rate <= 1:
-        raise InputError(f"average_rate is {average_rate}; expected a value in (0, 1]")
-    options = _Options(seed, width, steps, batch_size, learning_rate)
-    return _estimate(x, y, _DonskerVaradhan(average_rate), options)
+    return _estimate(x, y, _DonskerVaradhan(), _Options(seed, steps, learning_rate))
 
 
 def jensen_shannon_information(
-    x: Tensor | Array,
-    y: Tensor | Array,
-    *,
-    seed: int = 0,
-    width: int = 64,
-    steps: int = 1000,
-    batch_size: int = 256,
-    learning_rate: float = 2e-3,
+    x: Tensor | Array, y: Tensor | Array, *, seed: int = 0, steps: int = 1000, learning_rate: float = 2e-3
 ) -> float:
     """An estimate in nats, in [0, log 2], of the Jensen–Shannon divergence between joint and product of marginals.
 
@@ -98,14 +79,12 @@ def jensen_shannon_information(
 
     Rows, columns, arguments and errors are treated as in `mine`, except that log 2 is the upper limit by itself.
     """
-    return _estimate(x, y, _JensenShannon(), _Options(seed, width, steps, batch_size, learning_rate))
+    return _estimate(x, y, _JensenShannon(), _Options(seed, steps, learning_rate))
 
 
 class _Options(NamedTuple):
     seed: int
-    width: int
     steps: int
-    batch_size: int
     learning_rate: float
 
 
@@ -126,7 +105,8 @@ class _Objective(Protocol):
 
 
 def _estimate(x: Tensor | Array, y: Tensor | Array, objective: _Objective, options: _Options) -> float:
-    _check_options(options)
+    if options.steps < 1 or options.seed < 0 or not 0 < options.learning_rate < math.inf:
+        raise InputError(f"{options}; expected steps of at least 1, a seed of 0 and a learning_rate above 0")
     x, y = _columns("x", x), _columns("y", y)
     if len(x) != len(y):
         raise InputError(f"x has {len(x)} rows and y {len(y)}; expected as many, row by row the two sides of a pair")
@@ -150,9 +130,8 @@ def _estimate(x: Tensor | Array, y: Tensor | Array, objective: _Objective, optio
 
 
 class _DonskerVaradhan:
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-        self.log_average: Tensor | None = None
+    rate = AVERAGE_RATE
+    log_average: Tensor | None = None
 
     def loss(self, joint: Tensor, marginal: Tensor) -> Tensor:
         self.log_average = _log_moving_average(self.log_average, _log_mean_exp(marginal).detach(), self.rate)
@@ -224,7 +203,7 @@ class _Statistic(nn.Module):
 def _train(trained: _Paired, validated: _Paired, objective: _Objective, options: _Options) -> _Statistic:
     """The moving average of the weights at the check where it did best on the validation rows."""
     with torch_seeded(options.seed, "information network"):
-        statistic = _Statistic(trained.x.shape[1], trained.y.shape[1], options.width)
+        statistic = _Statistic(trained.x.shape[1], trained.y.shape[1], WIDTH)
     average = copy.deepcopy(statistic)
     optimiser = torch.optim.Adam(statistic.parameters(), lr=options.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=options.steps)
@@ -253,7 +232,7 @@ def _train(trained: _Paired, validated: _Paired, objective: _Objective, options:
 
 def _batches(count: int, options: _Options, rng: np.random.Generator) -> Iterator[Tensor]:
     """Row numbers of every step; each pass over the rows in an order of its own."""
-    size = min(options.batch_size, count)
+    size = min(BATCH_SIZE, count)
     order = rng.permutation(count)
     for _ in range(options.steps):
         if len(order) < size:
@@ -325,10 +304,3 @@ def _standardised(array: Array) -> Array:
     centred /= np.abs(centred).max(axis=0)  # a standard deviation near the smallest number would square to 0
     result: Array = (centred - centred.mean(axis=0)) / centred.std(axis=0)
     return result
-
-
-def _check_options(options: _Options) -> None:
-    if min(options.width, options.steps) < 1 or options.batch_size < 2 or options.seed < 0:
-        raise InputError(f"{options}; expected width and steps of at least 1, batch_size of 2 and seed of 0")
-    if not 0 < options.learning_rate < math.inf:
-        raise InputError(f"learning_rate is {options.learning_rate}; expected a positive number")
