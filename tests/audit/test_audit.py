@@ -76,8 +76,10 @@ def test_a_finished_audit_is_repeated_from_what_is_there(audited, tiny, monkeypa
     """The same bytes, nothing trained or scored again; columns in the same order too."""
     _, out = audited
     before = contents(out)
-    monkeypatch.setattr("truepair.audit.scoring.crossfit.fit", lambda *a, **o: pytest.fail("trained again"))
-    monkeypatch.setattr("truepair.audit.scoring.model_space.ModelSpace.scores", lambda *a: pytest.fail("scored again"))
+    monkeypatch.setattr("truepair.audit.scoring.cross_fitting.fit", lambda *a, **o: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        "truepair.audit.scoring.cross_fitting.safetensors_bytes", lambda *a: pytest.fail("scored again")
+    )
     truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
     after = contents(out)
     assert after["pairs.parquet"] == before["pairs.parquet"]
@@ -94,7 +96,7 @@ def test_proposals_and_engine_may_change_and_nothing_else(audited, tiny):
         (pairs, {"options": AuditOptions(bank=32)}, "options.bank = 64, now it is 32"),
         (pairs, {"options": AuditOptions(bank=64, seed=1)}, "options.seed = 0, now it is 1"),
         (pairs, {"crossfit": CrossFitting(folds=3, epochs=2, width=16)}, "options.folds = 2, now it is 3"),
-        (ArrayCollection(*random_pairs(80, 8)), {}, "way = 'cross-fitting', now it is 'embeddings'"),
+        (ArrayCollection(*random_pairs(80, 8)), {}, "scored_by = 'cross-fitting', now it is 'embeddings'"),
     ]
     for data, change, message in refused:
         with pytest.raises(RunFolderError, match=f"holds an audit (with )?{message}; nothing was changed"):
@@ -150,7 +152,6 @@ def test_the_truth_changes_no_number(tiny):
 
 
 def test_options_in_the_summary_are_those_that_counted(tiny):
-    """Bank and seed of the audit hold for its models, too."""
-    options, crossfit = AuditOptions(bank=32, seed=3), CrossFitting(folds=2, epochs=1, width=16, bank=99, seed=99)
+    options, crossfit = AuditOptions(bank=32, seed=3), CrossFitting(folds=2, epochs=1, width=16)
     result = truepair.audit(tiny, options=options, crossfit=crossfit, progress=False)
     assert (result.options["bank"], result.options["seed"], result.options["source"]) == (32, 3, str(tiny))

@@ -16,13 +16,13 @@ OPTIONS = ["--epochs", "8", "--width", "16", "--folds", "2", "--bank", "32", "--
 
 DYING = """
 import os, signal, sys
-from truepair.audit.scoring import crossfit
+from truepair.audit.scoring import cross_fitting
 from truepair.cli.main import main
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-crossfit.write_bytes_atomically = die
+cross_fitting.write_bytes_atomically = die
 sys.exit(main(sys.argv[1:]))
 """
 """`truepair`, killed when a fold is scored and the scores are about to be written."""
@@ -45,13 +45,18 @@ def kill_after_epochs(process, metrics, epochs):
 def test_killed_in_training_and_in_scoring_it_ends_with_the_same_bytes(tiny, tmp_path, capsys):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert main(command(tiny, whole)[3:]) == 0
-    assert capsys.readouterr().err == "", "quiet where nobody looks"
+    told = capsys.readouterr().err.splitlines()
+    for fold in (1, 2):
+        epochs = [line for line in told if line.startswith(f"model {fold} of 2, epoch ")]
+        assert len(epochs) == 14 and all(line.endswith(" left") for line in epochs), "no terminal: a line an epoch"
+    assert {"score", "training model 2 of 2", "verdict", "rematch", "duplicates", "writing report.html"} <= set(told)
     fold = cut / "work" / "crossfit" / "fold0"
     process = subprocess.Popen(command(tiny, cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     kill_after_epochs(process, fold / "metrics.jsonl", 2)
     assert not (fold / "result.json").exists(), "the model was trained before the kill; make it longer"
     killed = subprocess.run(command(tiny, cut, ("-c", DYING)), capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert b"model 1 of 2, epoch 14 of 14; training: about" in killed.stderr
     assert (fold / "result.json").exists() and not fold.with_suffix(".safetensors").exists()
     trained = (fold / "model.safetensors").stat().st_mtime_ns
     assert main(command(tiny, cut)[3:]) == 0
@@ -79,17 +84,17 @@ def test_ctrl_c_in_training_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsy
 
 
 def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
-    """What was compared before is in files; that it is not compared again is in test_run_way."""
+    """What was compared before is in files; that it is not compared again is in test_by_run."""
     import truepair
     from truepair.audit import AuditOptions
-    from truepair.audit.scoring import cell_space
+    from truepair.audit.scoring import cross_attention_space
     from truepair.engines.config import SAFConfig
     from truepair.training.setup import Setup
 
     class Killed(BaseException):
         """Stands for whatever ends a process without warning."""
 
-    monkeypatch.setattr(cell_space, "AT_ONCE", 16)
+    monkeypatch.setattr(cross_attention_space, "AT_ONCE", 16)
     setup = Setup(model=SAFConfig(width=16, word_width=8, similarity_width=8))
     options = {"epochs": 1, "batch_size": 16, "minimum_count": 1, "progress": False}
     pairs = truepair.load(tiny)
@@ -100,7 +105,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
         return truepair.audit(test, out, run=run, options=AuditOptions(bank=8), progress=False)
 
     audit(tmp_path / "whole")
-    written, write = [], cell_space.write_bytes_atomically
+    written, write = [], cross_attention_space.write_bytes_atomically
 
     def dying(path, data):
         written.append(path)
@@ -109,7 +114,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
         write(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cell_space, "write_bytes_atomically", dying)
+        patch.setattr(cross_attention_space, "write_bytes_atomically", dying)
         with pytest.raises(Killed):
             audit(tmp_path / "cut")
     assert len(list((tmp_path / "cut" / "work" / "run").iterdir())) == 1

@@ -156,7 +156,7 @@ def test_ctrl_c_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("truepair.audit.scoring.crossfit.fit", interrupted)
+        patch.setattr("truepair.audit.scoring.cross_fitting.fit", interrupted)
         assert run_cli(tiny, tmp_path / "out", *QUICK) == 130
     assert "Nothing is lost. The same command goes on where it stopped." in capsys.readouterr().err
     with monkeypatch.context() as patch:

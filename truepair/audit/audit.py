@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from truepair.audit.early_checks import check_request
 from truepair.audit.folder import AuditFolder, identity_of
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.result import AuditResult, Rematch, Verdict
-from truepair.audit.scoring.witnessed import Witnessed
-from truepair.audit.steps import Say, Steps
-from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
+from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.scorers import scorer_for
+from truepair.data.collection import Collection, PairsCollection
 from truepair.data.pairs import BoolArray, Pairs
 from truepair.files import write_json_atomically
+from truepair.progress import Progress, Say
 
 
 def audit(
@@ -31,7 +32,7 @@ def audit(
     crossfit: CrossFitting | None = None,
     export: Sequence[str] = (),
     progress: bool | None = None,
-    say: Say = lambda text: None,
+    say: Say | None = None,
     asked: dict[str, Any] | None = None,
     page: Callable[[AuditResult], str] | None = None,
 ) -> AuditResult:
@@ -46,11 +47,12 @@ def audit(
             audit that was cut off goes on there. None writes nothing (and cannot be resumed).
         run: folder of a finished run.
         options: bank, rematch, engine, seed.
-        crossfit: how models are trained where there is neither run nor embeddings; `options` has their bank and seed.
+        crossfit: how models are trained where there is neither run nor embeddings.
         export: formats of the cleaned set: own, ids, csv, jsonl, parquet; needs `out`, and is written to `out`/export.
             What lies there from an earlier call stays as it is.
-        progress: bars for long steps; None shows them on a terminal.
-        say: told every step.
+        progress: True draws bars for long steps, False says nothing; None draws bars on a terminal, and elsewhere says
+            one line a step, a fold and an epoch, with the time left.
+        say: takes the lines; None prints them to stderr.
         asked: what the summary says was asked for, beside the options; `source` is what the input is called.
         page: makes the text of report.html; without it there is none. `truepair.audit` gives it.
 
@@ -58,28 +60,25 @@ def audit(
         InputError: nothing can be audited, or options do not go together; the latter before any long work.
         RunFolderError: `out` holds something else, the audit of other pairs included, or `run` is no finished run.
     """
-    options = options or AuditOptions()
-    crossfit = replace(crossfit or CrossFitting(), bank=options.bank, seed=options.seed)
+    options, crossfit = options or AuditOptions(), crossfit or CrossFitting()
     run, out = (None if path is None else Path(path) for path in (run, out))
     data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
     check_request(data, out, run=run, options=options, crossfit=crossfit, export=export, source=asked["source"])
     collection = data if isinstance(data, Collection) else opened(data, progress)
-    way = way_of(collection, run)
-    chosen = {**asdict(options), **(asdict(crossfit) if way == "cross-fitting" else {})}
-    steps = Steps(say)
+    scorer, told = scorer_for(collection, run, options, crossfit), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
-        folder.begin(identity_of(collection, way, run, chosen))
-        with steps("score"):
-            seen = witness(collection, folder.work, run, options, crossfit, progress, say)
-        with steps("judge"):
-            verdict = verdict_of(seen, options)
-        with steps("rematch"):
-            rematched = rematch_of(collection, seen, verdict, options)
-        result = conclude(collection, way, seen, verdict, rematched, steps)
-        result = replace(result, seconds=steps.seconds, options={**asked, **chosen})
+        folder.begin(identity_of(scorer, run))
+        with told.step("score"):
+            scored = scorer.score(folder.work, told)
+        with told.step("verdict"):
+            verdict = verdict_of(scored, options)
+        with told.step("rematch"):
+            rematched = rematch_of(collection, scored, verdict, options)
+        result = conclude(collection, scorer.name, scored, verdict, rematched, told)
+        result = replace(result, seconds=told.seconds, options={**asked, **scorer.options})
         if out is not None:
-            write(result, folder, export, say, page)
+            write(result, folder, export, told.say, page)
     return result
 
 
@@ -87,12 +86,6 @@ def opened(source: str | Path, progress: bool | None) -> Collection:
     from truepair.data.open_collection import open_collection
 
     return open_collection(source, progress=progress)
-
-
-def way_of(collection: Collection, run: Path | None) -> str:
-    if isinstance(collection, EmbeddingCollection):
-        return "embeddings"
-    return "cross-fitting" if run is None else "run"
 
 
 @contextmanager
@@ -105,75 +98,26 @@ def workplace(out: Path | None) -> Iterator[AuditFolder]:
         yield AuditFolder(Path(folder))
 
 
-def witness(
-    collection: Collection,
-    folder: Path,
-    run: Path | None,
-    options: AuditOptions,
-    crossfit: CrossFitting,
-    progress: bool | None,
-    say: Say,
-) -> Witnessed:
-    """What the way of scoring sees; kept in the folder, so that it goes on after a stop."""
-    if isinstance(collection, EmbeddingCollection):
-        from truepair.audit.progress_bar import bar
-        from truepair.audit.scoring.embedding_way import by_embeddings
+def verdict_of(scored: ScoredPairs, options: AuditOptions) -> Verdict:
+    from truepair.audit.verdict.verdict import verdict_of_scored
 
-        with bar("pairs", len(collection), progress) as moved:
-            return by_embeddings(
-                collection,
-                folder / "scores",
-                bank=options.bank,
-                seed=options.seed,
-                engine=options.engine,
-                workers=options.workers,
-                progress=moved,
-            )
-    assert isinstance(collection, PairsCollection)
-    if run is not None:
-        from truepair.audit.scoring.run_way import by_run
-
-        return by_run(
-            collection.pairs,
-            run,
-            folder / "run",
-            bank=options.bank,
-            seed=options.seed,
-            device=crossfit.device,
-            progress=progress,
-        )
-    from truepair.audit.scoring.crossfit import cross_fit
-
-    return cross_fit(collection.pairs, crossfit, folder / "crossfit", progress=progress, say=say)
+    return verdict_of_scored(scored, seed=options.seed)
 
 
-def verdict_of(seen: Witnessed, options: AuditOptions) -> Verdict:
-    from truepair.audit.verdict.mixture_verdict import judge_by_mixture
-    from truepair.audit.verdict.verdict import judge
-
-    if not seen.yardstick:
-        return judge_by_mixture(seen.given.evidence, seed=options.seed)
-    yardstick = {kind: known.evidence for kind, known in seen.yardstick.items()}
-    return judge(seen.given.evidence, yardstick, held_out=seen.held_out, local=seen.local, seed=options.seed)
-
-
-def rematch_of(collection: Collection, seen: Witnessed, verdict: Verdict, options: AuditOptions) -> Rematch:
+def rematch_of(collection: Collection, scored: ScoredPairs, verdict: Verdict, options: AuditOptions) -> Rematch:
     """Better partners of the flagged pairs, of the most suspicious ones where there are very many."""
-    from truepair.audit.rematch.rematch import rematch
+    from truepair.audit.rematch.rematch import Items, rematch
     from truepair.audit.rematch.same_items import same_items
 
     flagged = np.flatnonzero(verdict.flagged)
     order = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][: options.rematch]
     if len(order) == 0:
-        return rematch(order, [], order, order)
-    image_of, caption_of = same_items(collection, seen.rows)
-    if seen.cells is not None:
-        return seen.cells.rematch(order, image_of, caption_of)
-    return rematch(order, seen.judges, image_of, caption_of)
+        return rematch(order, [], Items(order, order, order))
+    return rematch(scored.rows[order], scored.spaces, Items(scored.rows, *same_items(collection, scored.rows)))
 
 
 def conclude(
-    collection: Collection, way: str, seen: Witnessed, verdict: Verdict, rematched: Rematch, steps: Steps
+    collection: Collection, scored_by: str, scored: ScoredPairs, verdict: Verdict, rematched: Rematch, told: Progress
 ) -> AuditResult:
     """Everything else there is to say."""
     from truepair.audit.duplicates import find_duplicates
@@ -181,22 +125,22 @@ def conclude(
     from truepair.audit.verdict.against_truth import scores_against
     from truepair.data.caption_checks import caption_problems
 
-    with steps("duplicates"):
-        duplicates = find_duplicates(collection, seen.rows)
-    with steps("explain"):
-        words = reasons(seen.given.similarity, seen.given.indicators, verdict.flagged, bank=seen.bank)
-        found = [*collection.problems, *seen.problems]
+    with told.step("duplicates"):
+        duplicates = find_duplicates(collection, scored.rows)
+    with told.step("explain"):
+        words = reasons(scored.given.similarity, scored.given.indicators, verdict.flagged, bank=scored.bank)
+        found = [*collection.problems, *scored.problems]
         known = {(problem.entry, problem.reason) for problem in found}
         found += [p for p in caption_problems(collection) if (p.entry, p.reason) not in known]
     truth = collection.mismatched()
-    mismatched: BoolArray | None = None if truth is None else truth[seen.rows]
+    mismatched: BoolArray | None = None if truth is None else truth[scored.rows]
     return AuditResult(
         collection=collection,
-        way=way,
-        rows=seen.rows,
-        similarity=seen.given.similarity,
-        indicators=seen.given.indicators,
-        verdict=replace(verdict, details={**verdict.details, "bank": seen.bank, **seen.details}),
+        scored_by=scored_by,
+        rows=scored.rows,
+        similarity=scored.given.similarity,
+        indicators=scored.given.indicators,
+        verdict=verdict,
         reasons=words,
         rematch=rematched,
         duplicates=duplicates,

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
-from truepair.errors import InputError, RunFolderError
+from truepair.audit.scoring.scorers import Scorer
+from truepair.errors import RunFolderError
 from truepair.files import clear_leftovers, leftovers, locked, read_json_object, write_json_atomically
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
+VERSION = 2
+"""Of what `work/` holds; an audit that an older version began cannot go on."""
 _FREE = ("rematch", "keep", "engine", "workers")
 """Options that a later call may change: how many pairs get proposals, what is exported, what does the work."""
 _OTHERS = {"pairs": "of other pairs", "run": "by another run"}
@@ -101,6 +103,11 @@ class AuditFolder:
         wanted = json.loads(json.dumps(identity))
         if self.begun:
             found = self.identity()
+            if not isinstance(found, dict) or found.get("version") != VERSION:
+                raise RunFolderError(
+                    f"{self.path} holds an audit of another version of truepair, whose scores cannot be read; nothing "
+                    "was changed. Its results stay readable. Choose another --out, or remove that audit"
+                )
             for name in wanted:
                 for place, (before, now) in differences(found.get(name), wanted[name], name):
                     what = _OTHERS.get(place) or f"with {place} = {before!r}, now it is {now!r}"
@@ -115,19 +122,12 @@ class AuditFolder:
         return read_json_object(self.mark, "what an audit wrote", error=RunFolderError)
 
 
-def identity_of(collection: Collection, way: str, run: Path | None, chosen: dict[str, Any]) -> dict[str, Any]:
+def identity_of(scorer: Scorer, run: Path | None) -> dict[str, Any]:
     """All that decides what an audit believes of its pairs."""
-    from truepair.training.setup import fingerprint
-
-    if isinstance(collection, EmbeddingCollection):
-        held = collection.fingerprint()
-    elif isinstance(collection, PairsCollection):
-        held = fingerprint(collection.pairs)
-    else:
-        raise InputError(f"{collection.name} has neither features nor embeddings to score by")
     return {
-        "way": way,
-        "pairs": held,
+        "version": VERSION,
+        "scored_by": scorer.name,
+        "pairs": scorer.fingerprint(),
         "run": None if run is None else config_digest(RunFolder(run).read_config()),
-        "options": {name: value for name, value in chosen.items() if name not in _FREE},
+        "options": {name: value for name, value in scorer.options.items() if name not in _FREE},
     }

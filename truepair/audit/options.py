@@ -23,21 +23,19 @@ class CrossFitting:
     )
     width: int = field(default=256, metadata={"help": "width of the models' encodings"})
     batch_size: int = field(default=128, metadata={"help": "pairs of a training step"})
-    yardstick: float = field(
+    synthetic_share: float = field(
         default=0.03, metadata={"help": "share of pairs mismatched on purpose that is added of each kind"}
     )
-    bank: int = 2048
-    seed: int = 0
     device: str = field(default="auto", metadata={"help": "device to train and score on"})
 
     def __post_init__(self) -> None:
-        for name, least in (("folds", 2), ("width", 8), ("batch_size", 2), ("bank", 2), ("seed", 0)):
+        for name, least in (("folds", 2), ("width", 8), ("batch_size", 2)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} is {getattr(self, name)}; expected at least {least}")
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"epochs is {self.epochs}; expected at least 1")
-        if not 0 < self.yardstick < 1:
-            raise InputError(f"yardstick is {self.yardstick}; expected a share above 0 and below 1")
+        if not 0 < self.synthetic_share < 1:
+            raise InputError(f"synthetic_share is {self.synthetic_share}; expected a share above 0 and below 1")
 
     def epochs_for(self, pairs: int) -> int:
         """Epochs on so many pairs: about `STEPS` steps, so that few pairs are seen often enough."""
@@ -49,7 +47,7 @@ class CrossFitting:
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What every way of scoring shares."""
+    """What all audits share."""
 
     bank: int = field(default=2048, metadata={"help": "pairs that each pair is compared with"})
     rematch: int = field(

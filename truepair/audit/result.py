@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from truepair.data.collection import Collection, Problem
 from truepair.data.pairs import Array, BoolArray, IntArray
 
@@ -16,7 +18,7 @@ INDICATORS = {
     "certainty": "how much evidence there is for any partner at all",
     "memory": "what training came to believe of the pair",
 }
-"""Every indicator in [0, 1], larger = better matched. An audit has those that its way of scoring can tell."""
+"""Every indicator in [0, 1], larger = better matched. An audit has those that its scoring can tell."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rematch:
-    """Better partners of suspicious pairs. All numbers are positions among the M scored pairs; −1 is none.
+    """Better partners of suspicious pairs. All numbers are rows of the source; −1 is none.
 
     Attributes:
         rows: (S,) the suspicious pairs that were looked at, most suspicious first.
@@ -66,7 +68,7 @@ class Rematch:
 
 @dataclass(frozen=True)
 class DuplicateGroup:
-    """Pairs that share something. `kind` is one of the keys of `DUPLICATES`; `rows` are positions among the scored."""
+    """Pairs that share something. `kind` is one of the keys of `DUPLICATES`; `rows` are those of the source."""
 
     kind: str
     rows: IntArray
@@ -87,9 +89,9 @@ class AuditResult:
 
     Attributes:
         collection: what was audited.
-        way: "cross-fitting", "run" or "embeddings".
-        rows: (M,) int64, the rows of the collection that could be scored, ascending; everything below is by position
-            in it.
+        scored_by: "cross-fitting", "run" or "embeddings".
+        rows: (M,) int64, the rows of the source that could be scored, ascending. All (M,) columns below are in this
+            order; `at` says where in them a row stands.
         similarity: (M,) float32, similarity of the pair as the model or the embeddings give it.
         indicators: name (of `INDICATORS`) → (M,) float32 in [0, 1].
         reasons: (M,) in words what spoke against a pair; empty where it is not flagged.
@@ -102,7 +104,7 @@ class AuditResult:
     """
 
     collection: Collection
-    way: str
+    scored_by: str
     rows: IntArray
     similarity: Array
     indicators: dict[str, Array]
@@ -118,6 +120,10 @@ class AuditResult:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def at(self, rows: IntArray) -> IntArray:
+        """Places of some scored rows in the columns."""
+        return np.searchsorted(self.rows, rows)
 
     @property
     def warnings(self) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from truepair.audit.result import AuditResult
-from truepair.audit.verdict.local_ranks import LEAST_PAIRS
+from truepair.audit.scoring.local_ranks import LEAST_PAIRS
 from truepair.phrases import counted, percent
 
 NEARLY_ALL = 0.8
 WIDE = 0.2
 FEW_KNOWN = 100
-MOST_YARDSTICK = 0.1
+MOST_SYNTHETIC = 0.1
 WEAK = 0.1
 """Share of all others that fit better than a pair that is not flagged, in the middle. Seen: 0.16 on bags of visual
 words and topics (`wikipedia`), 0.001 to 0.04 on all other data, noise or not."""
@@ -43,7 +43,7 @@ def warnings_of(result: AuditResult) -> list[str]:
         return []
     said = [
         nearly_all(result) or weak(result) or near_counted(result) or near_unknown(result),
-        no_yardstick(result) or few_known(result) or wide(result),
+        no_synthetic(result) or few_known(result) or wide(result),
         unusable(result),
         repeated(result),
     ]
@@ -89,7 +89,7 @@ def near_counted(result: AuditResult) -> str:
 
 
 def near_unknown(result: AuditResult) -> str:
-    if result.verdict.details.get("near") is not None or "known_mismatched" not in result.verdict.details:
+    if result.verdict.details.get("near") is not None or "synthetic_mismatches" not in result.verdict.details:
         return ""
     return (
         "Captions of similar things (near mismatches) were not asked for, and the estimate counts random ones only: "
@@ -97,8 +97,8 @@ def near_unknown(result: AuditResult) -> str:
     )
 
 
-def no_yardstick(result: AuditResult) -> str:
-    if result.way != "run" or not result.verdict.details.get("trained_on_these_pairs"):
+def no_synthetic(result: AuditResult) -> str:
+    if result.scored_by != "run" or not result.verdict.details.get("trained_on_these_pairs"):
         return ""
     return (
         "The run was trained on these very pairs, so no pairs known to be mismatched could be scored beside them. The "
@@ -123,7 +123,7 @@ def wide(result: AuditResult) -> str:
         return ""
     return (
         f"The 95 % interval is {points:.0f} points wide: take the estimate as a rough figure. For a narrower one, "
-        f"{yardstick(result, better(result))}."
+        f"{more_synthetic(result, better(result))}."
     )
 
 
@@ -153,15 +153,15 @@ def repeated(result: AuditResult) -> str:
 
 
 def better(result: AuditResult) -> str:
-    return BETTER.get(result.way, "use a better model")
+    return BETTER.get(result.scored_by, "use a better model")
 
 
-def yardstick(result: AuditResult, otherwise: str) -> str:
+def more_synthetic(result: AuditResult, otherwise: str) -> str:
     """What brings more known mismatches, where there can be many more without harm to the training."""
-    if result.way != "cross-fitting" or known_random(result) > MOST_YARDSTICK / 2 * len(result):
+    if result.scored_by != "cross-fitting" or known_random(result) > MOST_SYNTHETIC / 2 * len(result):
         return otherwise
-    return f"mismatch more pairs on purpose to measure by (--yardstick {MOST_YARDSTICK}), or {otherwise}"
+    return f"mismatch more pairs on purpose to measure by (--synthetic-share {MOST_SYNTHETIC}), or {otherwise}"
 
 
 def known_random(result: AuditResult) -> int:
-    return int((result.verdict.details.get("known_mismatched") or {}).get("random", 0))
+    return int((result.verdict.details.get("synthetic_mismatches") or {}).get("random", 0))

@@ -9,7 +9,7 @@ from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_options, given_options
-from truepair.cli.shared import say, use_threads
+from truepair.cli.shared import use_threads
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -120,7 +120,6 @@ def run_audit(options: argparse.Namespace) -> None:
             crossfit=crossfit,
             export=options.export,
             progress=quiet,
-            say=(lambda text: None) if options.quiet else say,
             asked={"source": options.data, "run": options.run, **reading, **(trial if noisy else {})},
         )
     except KeyboardInterrupt:

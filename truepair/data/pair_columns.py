@@ -30,6 +30,7 @@ RUN = {
     "image_index": ("int64", "row of the image among those that were trained on"),
     "text_index": ("int64", "row of the text among those that were trained on"),
     "text": ("string", "name of the text"),
+    "image_digest": ("int64", "64 bits of the image's features; an audit tells by them which pairs the run knows"),
     "memory_…": ("", "what the method keeps of the pair, one column each; docs/methods.md names them"),
 }
 LABELS = {

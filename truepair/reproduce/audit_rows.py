@@ -52,10 +52,10 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
     """One audit against the truth, all rows of the table: row → figures."""
     import torch
 
-    from truepair.audit.options import CrossFitting
-    from truepair.audit.scoring.crossfit import cross_fit
+    from truepair.audit.options import AuditOptions, CrossFitting
+    from truepair.audit.scoring.cross_fitting import cross_fit
     from truepair.audit.verdict.against_truth import scores_against
-    from truepair.audit.verdict.verdict import judge
+    from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.data.noise import inject_noise
 
     torch.set_num_threads(1)
@@ -65,10 +65,8 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
     mismatched = pairs.mismatched
     assert mismatched is not None
     given = pairs.without_truth()
-    options = CrossFitting(seed=seed)
-    seen = cross_fit(given, options, runs / "crossfit", progress=False)
-    yardstick = {name: known.evidence for name, known in seen.yardstick.items()}
-    verdict = judge(seen.given.evidence, yardstick, held_out=seen.held_out, local=seen.local, seed=seed)
+    seen = cross_fit(given, CrossFitting(), runs / "crossfit", bank=AuditOptions().bank, seed=seed)
+    verdict = verdict_of_scored(seen, seed=seed)
     seconds = time.perf_counter() - start
     rows: dict[str, Any] = {"verdict": scores_against(verdict, mismatched)}
     rows["verdict"] |= {
@@ -89,10 +87,10 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
 def by_mixture(values: Array, mismatched: BoolArray) -> dict[str, Any]:
     """The figures of one score alone, judged the usual way: by two normal distributions of it."""
     from truepair.audit.verdict.against_truth import scores_against
-    from truepair.audit.verdict.mixture_verdict import judge_by_mixture
+    from truepair.audit.verdict.mixture import mixture_verdict
     from truepair.evaluation.detection import detection
 
-    verdict = judge_by_mixture(values.astype(np.float64)[:, None])
+    verdict = mixture_verdict(values.astype(np.float64)[:, None])
     found = scores_against(verdict, mismatched)
     ranking = detection(values, mismatched)
     del found["reliability"]
@@ -110,21 +108,21 @@ def lemon_of(seen: Any) -> Array:
     """LEMoN's score of every pair, by the same held-out models."""
     import torch
 
-    from truepair.audit.scoring.lemon import lemon_score
+    from truepair.reproduce.lemon import lemon_score
 
     scores = np.empty(len(seen.rows), dtype=np.float32)
-    for space in seen.judges:
-        rows = torch.from_numpy(space.judged)
-        images, texts = space.vectors(space.judged)
+    for space in seen.spaces:
+        rows = torch.from_numpy(space.covered)
+        images, texts = space.vectors(space.covered)
         found = lemon_score(images, texts, space.bank, image_rows=rows, text_rows=rows)
-        scores[space.judged] = found.numpy()
+        scores[space.covered] = found.numpy()
     return scores
 
 
 def losses_of(pairs: Pairs, seed: int, runs: Path) -> Array:
     """−loss of every pair after a warm-up of plain InfoNCE on all pairs (NCR divides by a mixture of these)."""
     from truepair.audit.options import CrossFitting
-    from truepair.audit.scoring.crossfit import remembered
+    from truepair.audit.scoring.cross_fitting import remembered
     from truepair.engines.config import GlobalConfig
     from truepair.training.fit import fit
     from truepair.training.setup import Setup

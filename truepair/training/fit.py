@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ def fit(
     setup: Setup | None = None,
     resume: bool = False,
     progress: bool | None = None,
+    on_epoch: Callable[[int, int], None] = lambda epoch, of: None,
     **training: Any,
 ) -> Run:
     """Train a retrieval model on pairs of which an unknown share is mismatched; returns the finished run.
@@ -101,6 +103,7 @@ def fit(
         setup: sizes and options; None for the defaults.
         resume: continue the unfinished run in `out` exactly where it stopped.
         progress: show a progress bar; None shows it on a terminal only.
+        on_epoch: called with the number of each epoch, from 1, and how many there are, once it is finished and kept.
         **training: single options of `TrainingConfig`, such as `epochs=10, seed=1`.
 
     Raises:
@@ -124,7 +127,7 @@ def fit(
         folder.check_config(config)
         if folder.finished:
             return open_run(folder.path)
-    run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress)
+    run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress, on_epoch)
     if not resume:
         folder.check_empty()
         folder.check_room(3 * run.state.bytes_on_disk())
@@ -227,10 +230,11 @@ class Assembly:
         folder: RunFolder,
         device: torch.device,
         progress: bool | None,
+        on_epoch: Callable[[int, int], None],
     ) -> None:
         self.pairs, self.dev, self.test = pairs, dev, test
         self.method, self.setup, self.folder = method, setup, folder
-        self.device, self.progress = device, progress
+        self.device, self.progress, self.on_epoch = device, progress, on_epoch
         assert setup.vocabulary is not None
         self.vocabulary = setup.vocabulary
         self.sizes = EngineSizes(
@@ -284,6 +288,7 @@ class Assembly:
                 figure=self.method.figure,
                 score_memory=self.score_memory,
                 keep_best=self.keep_best,
+                epoch_done=self.on_epoch,
             ),
             folder=self.folder,
             fresh=self.fresh,

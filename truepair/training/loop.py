@@ -48,12 +48,15 @@ class Observers:
         figure: the one of them, larger is better, that selects the best epoch.
         score_memory: named records of the method's beliefs: its division, and its detection where the truth is known.
         keep_best: called when the network is the best so far (of the last stage).
+        epoch_done: called with the number of the epoch, from 1 over all stages, and how many there are, when its
+            checkpoint is written.
     """
 
     score_dev: Callable[[], Scores] | None
     figure: str
     score_memory: Callable[[], Scores]
     keep_best: Callable[[], None]
+    epoch_done: Callable[[int, int], None] = lambda epoch, of: None
 
 
 @dataclass(frozen=True)
@@ -247,6 +250,7 @@ class Training:
         append_line(self.folder.metrics, record)
         self._advance(state, position, score)
         state.save(self.folder.checkpoint)
+        observers.epoch_done(position.overall, sum(stage.epochs for stage in position.stages))
 
     def _advance(self, state: TrainingState, position: EpochPosition, score: float | None) -> None:
         cursor = state.cursor

@@ -9,6 +9,7 @@ from typing import Any
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
+from truepair.data.digests import image_digests
 from truepair.data.pair_columns import COLUMNS, described_schema
 from truepair.data.pairs import Pairs
 from truepair.errors import RunFolderError
@@ -39,6 +40,7 @@ def write_pair_table(path: Path, pairs: Pairs, method: Method, memory: Correspon
         "image_index": pairs.image_index,
         "text_index": pairs.text_index,
         "text": [pairs.texts.ids[row] for row in pairs.text_index],
+        "image_digest": image_digests(pairs.images.features)[pairs.image_index],
         **{f"memory_{name}": values.numpy() for name, values in memory.tensors().items() if values.ndim == 1},
     }
     if labels is not None:

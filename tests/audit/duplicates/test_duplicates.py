@@ -131,12 +131,12 @@ def test_grouping_equals_a_naive_loop():
     assert kept["same-pair"] == found["same-pair"][:2]
 
 
-def test_positions_count_within_the_rows_given():
+def test_groups_name_the_rows_of_the_source():
     features = random_features(6)
     features[5] = features[2]
     collection = collection_of(features, list("abcdef"))
     groups = find_duplicates(collection, np.array([1, 2, 5]))
-    assert kinds(groups) == {"same-image": [[1, 2]]}
+    assert kinds(groups) == {"same-image": [[2, 5]]}
     assert find_duplicates(collection, np.array([], dtype=np.int64)) == []
 
 

@@ -19,7 +19,7 @@ def make_result(
     none = np.empty(0, dtype=np.int64)
     return AuditResult(
         collection=collection,
-        way="embeddings",
+        scored_by="embeddings",
         rows=scored,
         similarity=p_match,
         indicators={},

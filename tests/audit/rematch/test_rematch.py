@@ -5,37 +5,47 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from truepair.audit.rematch.rematch import best_partners, rematch, swaps
+from truepair.audit.rematch.rematch import Items, best_partners, rematch, swaps
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.indicators import score
+from truepair.audit.scoring.vector_space import VectorSpace
 
 
-class VectorJudge:
-    """A space over vectors in memory. The bank knows the pairs by other numbers than their positions."""
+class ArraySpace(VectorSpace):
+    """A space over vectors in memory. Place k of the arrays is row 100 + 3 k."""
 
-    def __init__(self, images, texts, judged=None, *, block=7, size=12, first=100):
-        self.images, self.texts, self.block, self.first = images, texts, block, first
-        self.judged = np.arange(len(images)) if judged is None else np.asarray(judged)
-        drawn = torch.from_numpy(self.judged[:size].astype(np.int64))
-        self.bank = Bank.of(images[drawn], texts[drawn], drawn + first, temperature=0.1, neighbours=3)
-        self.asked = []
+    def __init__(self, images, texts, covered=None, *, block=7, size=12):
+        self.images, self.texts, self.block = images, texts, block
+        self.covered = np.arange(len(images)) if covered is None else np.asarray(covered)
+        drawn = torch.from_numpy(self.covered[:size].astype(np.int64))
+        self.bank = Bank.of(images[drawn], texts[drawn], 100 + 3 * drawn, temperature=0.1, neighbours=3)
 
-    def may_judge(self, positions):
-        assert (np.diff(positions) > 0).all()
-        return positions[np.isin(positions, self.judged)]
+    def covers(self, rows):
+        return np.sort(rows[np.isin(places(rows), self.covered)])
 
-    def vectors(self, positions):
-        assert (np.diff(positions) > 0).all()
-        self.asked.append(positions)
-        rows = torch.from_numpy(positions)
-        return self.images[rows], self.texts[rows]
+    def vectors(self, rows):
+        assert (np.diff(rows) > 0).all()
+        at = torch.from_numpy(places(rows))
+        return self.images[at], self.texts[at]
 
     def blocks(self):
         for start in range(0, len(self.images), self.block):
-            yield start, self.images[start : start + self.block], self.texts[start : start + self.block]
+            images, texts = self.images[start : start + self.block], self.texts[start : start + self.block]
+            yield numbers(np.arange(start, start + len(images))), images, texts
 
-    def bank_rows(self, positions):
-        return positions + self.first
+
+def numbers(places):
+    """Rows of places in the arrays; -1 is none."""
+    return np.where(np.asarray(places) >= 0, 100 + 3 * np.asarray(places), -1)
+
+
+def places(rows):
+    """The other way round."""
+    return np.where(np.asarray(rows) >= 0, (np.asarray(rows) - 100) // 3, -1)
+
+
+def items_of(image_of, caption_of):
+    return Items(numbers(np.arange(len(image_of))), np.asarray(image_of), np.asarray(caption_of))
 
 
 def made(count, *, width=5, seed=0, wrong=0.5, distinct=None):
@@ -84,12 +94,13 @@ def assert_partners_as_in_a_double_loop(found, asked, images, texts, image_of, c
     ("distinct", "images_of", "captions_of"), [(None, 60, 60), (None, 12, 60), (9, 60, 10), (5, 8, 7)]
 )
 def test_partners_as_a_double_loop_finds_them(seed, distinct, images_of, captions_of, block, compared, monkeypatch):
-    monkeypatch.setattr("truepair.audit.rematch.rematch.COMPARED_AT_ONCE", compared)
+    monkeypatch.setattr("truepair.audit.scoring.vector_space.COMPARED_AT_ONCE", compared)
     images, texts = made(60, seed=seed, distinct=distinct)
     rng = np.random.default_rng(seed)
     image_of, caption_of = rng.integers(0, images_of, 60), rng.integers(0, captions_of, 60)
     asked = np.sort(rng.permutation(60)[:25])
-    found = best_partners(asked, VectorJudge(images, texts, block=block), image_of, caption_of)
+    found = best_partners(numbers(asked), ArraySpace(images, texts, block=block), items_of(image_of, caption_of))
+    found = [places(side) for side in found]
     assert_partners_as_in_a_double_loop(found, asked, images, texts, image_of, caption_of)
 
 
@@ -98,25 +109,28 @@ def test_the_first_of_equals_is_taken():
     images, texts = eye[[0, 1, 2, 3, 3]], eye[[3, 1, 0, 0, 0]]  # pair 0 would fit the captions 2, 3, 4
     own = np.arange(5)
     for block in (1, 2, 5):
-        captions, pictures = best_partners(np.array([0]), VectorJudge(images, texts, block=block, size=4), own, own)
-        assert captions.tolist() == [2] and pictures.tolist() == [3]
+        space = ArraySpace(images, texts, block=block, size=4)
+        captions, pictures = best_partners(numbers([0]), space, items_of(own, own))
+        assert captions.tolist() == numbers([2]).tolist() and pictures.tolist() == numbers([3]).tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("at_once", [3, 4096])
 def test_the_whole_against_loops(seed, at_once, monkeypatch):
-    """Three judges of a third each, in spaces of their own; the most suspicious are not in order."""
+    """Three spaces cover a third each; the most suspicious are not in order."""
     monkeypatch.setattr("truepair.audit.rematch.rematch.SUSPICIOUS_AT_ONCE", at_once)
     rng = np.random.default_rng(seed)
     spaces = [made(45, seed=10 * seed + k) for k in range(3)]
-    judges = [VectorJudge(*space, judged=np.arange(45)[np.arange(45) % 3 == k]) for k, space in enumerate(spaces)]
+    asked = [ArraySpace(*space, covered=np.arange(45)[np.arange(45) % 3 == k]) for k, space in enumerate(spaces)]
     image_of, caption_of = np.arange(45) // 2, rng.integers(0, 30, 45)
     suspicious = rng.permutation(45)[:20]
-    found = rematch(suspicious, judges, image_of, caption_of)
-    assert np.array_equal(found.rows, suspicious)
+    items = items_of(image_of, caption_of)
+    found = rematch(numbers(suspicious), asked, items)
+    assert np.array_equal(found.rows, numbers(suspicious))
+    swapped = swaps(found.rows, found.caption_from, items)
     for place, row in enumerate(suspicious.tolist()):
-        judge, (images, texts) = judges[row % 3], spaces[row % 3]
-        alone = found.caption_from[[place]], found.image_from[[place]]
+        space, (images, texts) = asked[row % 3], spaces[row % 3]
+        alone = places(found.caption_from[[place]]), places(found.image_from[[place]])
         assert_partners_as_in_a_double_loop(alone, np.array([row]), images, texts, image_of, caption_of)
         for other, fit, image, caption in (
             (int(alone[0][0]), found.caption_fit[place], row, int(alone[0][0])),
@@ -128,13 +142,13 @@ def test_the_whole_against_loops(seed, at_once, monkeypatch):
             alone_score = score(
                 images[[image]],
                 texts[[caption]],
-                judge.bank,
-                image_rows=torch.tensor([image + 100]),
-                text_rows=torch.tensor([caption + 100]),
+                space.bank,
+                image_rows=torch.from_numpy(numbers([image])),
+                text_rows=torch.from_numpy(numbers([caption])),
             )
             assert fit == pytest.approx(alone_score.indicators["matching"].item(), abs=1e-5)
     assert found.caption_fit.dtype == found.image_fit.dtype == np.float32
-    assert np.array_equal(found.swap_with, swaps(suspicious, found.caption_from, caption_of))
+    assert np.array_equal(found.swap_with, swapped)
 
 
 def test_pairs_that_exchanged_captions_are_found_by_name():
@@ -142,26 +156,28 @@ def test_pairs_that_exchanged_captions_are_found_by_name():
     texts = images.clone()
     texts[[3, 30]], texts[[5, 6, 7]] = texts[[30, 3]], texts[[6, 7, 5]]
     suspicious, own = np.array([30, 7, 5, 3, 6]), np.arange(40)
-    found = rematch(suspicious, [VectorJudge(images, texts, size=40)], own, own)
-    assert found.caption_from.tolist() == [3, 6, 7, 30, 5] and found.image_from.tolist() == [3, 5, 6, 30, 7]
-    assert found.swap_with.tolist() == [3, -1, -1, 30, -1]
+    found = rematch(numbers(suspicious), [ArraySpace(images, texts, size=40)], items_of(own, own))
+    assert places(found.caption_from).tolist() == [3, 6, 7, 30, 5]
+    assert places(found.image_from).tolist() == [3, 5, 6, 30, 7]
+    assert places(found.swap_with).tolist() == [3, -1, -1, 30, -1]
     assert (found.caption_fit > 0.9).all() and (found.image_fit > 0.9).all()
 
 
-@pytest.mark.parametrize("judges", [0, 1])
-def test_nothing_suspicious_or_nobody_to_ask(judges):
+@pytest.mark.parametrize("spaces", [0, 1])
+def test_nothing_suspicious_or_no_space_that_covers_it(spaces):
     images, texts = made(20)
-    space = [VectorJudge(images, texts, judged=np.arange(10))][:judges]
-    none = rematch(np.array([], dtype=np.int64), space, np.arange(20), np.arange(20))
-    assert len(none.rows) == len(none.swap_with) == 0
-    unasked = rematch(np.array([15, 12]), space, np.arange(20), np.arange(20))
-    assert unasked.caption_from.tolist() == unasked.image_from.tolist() == unasked.swap_with.tolist() == [-1, -1]
-    assert (unasked.caption_fit == 0).all()
+    space = [ArraySpace(images, texts, covered=np.arange(10))][:spaces]
+    items = items_of(np.arange(20), np.arange(20))
+    for suspicious in (np.array([], dtype=np.int64), numbers([15, 12])):
+        none = rematch(suspicious, space, items)
+        assert all(len(getattr(none, column)) == 0 for column in ("rows", "caption_from", "image_fit", "swap_with"))
+    assert len(rematch(numbers([15, 3]), space, items).rows) == spaces
 
 
 def test_well_matched_pairs_have_no_better_partner():
     images, _ = made(20, width=16)
-    found = rematch(np.arange(20), [VectorJudge(images, images)], np.arange(20), np.arange(20))
+    items = items_of(np.arange(20), np.arange(20))
+    found = rematch(numbers(np.arange(20)), [ArraySpace(images, images)], items)
     assert (found.caption_from == -1).all() and (found.image_from == -1).all() and (found.swap_with == -1).all()
 
 
@@ -187,7 +203,7 @@ def test_swaps_as_a_double_loop_finds_them(seed):
     rows = rng.permutation(30)[:15]
     caption_from = rng.integers(-1, 30, 15)
     caption_from[(caption_from >= 0) & (caption_of[caption_from] == caption_of[rows])] = -1  # never the own caption
-    found = swaps(rows, caption_from, caption_of)
+    found = places(swaps(numbers(rows), numbers(caption_from), items_of(caption_of, caption_of)))
     assert found.tolist() == naive_swaps(rows.tolist(), caption_from.tolist(), caption_of.tolist())
     partner = dict(zip(rows.tolist(), found.tolist(), strict=True))
     assert all(partner[other] == row for row, other in partner.items() if other >= 0)

@@ -19,11 +19,11 @@ from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import unit_vectors
 from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.indicators import score
-from truepair.audit.scoring.samples import shifted, usable_rows
+from truepair.audit.scoring.samples import usable_rows
 from truepair.audit.scoring.scored import open_scored
 from truepair.errors import InputError, TruepairError
 
-OPTIONS = {"bank_size": 40, "chunk_rows": 100, "null_pairs": 300, "neighbours": 5}
+OPTIONS = {"bank_size": 40, "chunk_rows": 100, "neighbours": 5}
 
 
 def files_of(folder):
@@ -62,13 +62,6 @@ def test_scores_are_those_of_the_collection_in_one_piece(tmp_path, monkeypatch):
     for name, values in found.indicators.items():
         assert values.dtype == np.float32
         assert values == pytest.approx(whole.indicators[name].numpy(), abs=1e-5), name
-    q = found.null
-    assert len(q.image_rows) == 300 and (q.image_rows != q.text_rows).all()
-    a, b = torch.from_numpy(q.image_rows), torch.from_numpy(q.text_rows)
-    known = score(x[a], y[b], bank, image_rows=a, text_rows=b)
-    assert q.log_odds == pytest.approx(known.log_odds.numpy(), abs=1e-4)
-    assert q.indicators["neighbours"] == pytest.approx(known.indicators["neighbours"].numpy(), abs=1e-5)
-    assert np.median(q.log_odds) < np.median(found.log_odds[105:])
 
 
 def test_rows_that_cannot_be_scored_are_listed_and_never_drawn(tmp_path):
@@ -79,7 +72,6 @@ def test_rows_that_cannot_be_scored_are_listed_and_never_drawn(tmp_path):
     assert found.rows.tolist() == [row for row in range(350) if row not in bad]
     assert all(np.isfinite(v).all() for v in (found.similarity, found.log_odds, *found.indicators.values()))
     assert found.bank().rows.tolist() == found.rows.tolist()
-    assert not {*found.null.image_rows.tolist(), *found.null.text_rows.tolist()} & set(bad)
     problems = found.problems(broken_collection())
     assert [(p.entry, p.file, p.row, p.reason, p.used) for p in problems][-1] == (
         "id349", "arrays.npy", 1349, "zero-row", False,
@@ -98,16 +90,16 @@ def test_unit_vectors_of_very_long_and_very_short_rows():
 def test_a_second_audit_computes_nothing_and_changes_nothing(tmp_path, monkeypatch):
     collection = broken_collection()
     told = []
-    score_collection(collection, tmp_path, progress=lambda done, rows: told.append((done, rows)), **OPTIONS)
-    assert told == [(0, 350), (100, 350), (200, 350), (300, 350), (350, 350)]
+    score_collection(collection, tmp_path, moved=told.append, **OPTIONS)
+    assert told == [0, 100, 200, 300, 350]
     before = files_of(tmp_path)
     monkeypatch.setattr(ArrayCollection, "read", None)
     told.clear()
-    again = score_collection(collection, tmp_path, progress=lambda done, rows: told.append((done, rows)), **OPTIONS)
-    assert files_of(tmp_path) == before and told == [(350, 350)] and len(again.rows) == 346
+    again = score_collection(collection, tmp_path, moved=told.append, **OPTIONS)
+    assert files_of(tmp_path) == before and told == [350] and len(again.rows) == 346
 
 
-@pytest.mark.parametrize("lost", ["chunks/000001.safetensors", "bank.safetensors", "null.safetensors"])
+@pytest.mark.parametrize("lost", ["chunks/000001.safetensors", "bank.safetensors"])
 def test_what_is_missing_is_made_again_to_the_byte(tmp_path, lost):
     score_collection(broken_collection(), tmp_path, **OPTIONS)
     before = files_of(tmp_path)
@@ -170,7 +162,6 @@ def test_another_audit_in_the_same_folder_is_refused(tmp_path):
     [
         ({"bank_size": 0}, "bank_size is 0"),
         ({"chunk_rows": 0}, "chunk_rows is 0"),
-        ({"null_pairs": -1}, "null_pairs is -1"),
         ({"neighbours": 0}, "neighbours is 0"),
         ({"workers": 0}, "workers is 0"),
         ({"engine": "spark"}, "engine is 'spark'; expected one of local, ray"),
@@ -196,29 +187,8 @@ def test_a_collection_without_a_usable_row_is_refused(tmp_path):
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_very_few_pairs(tmp_path, count):
     found = score_collection(ArrayCollection(*random_pairs(count, 6)), tmp_path, **OPTIONS)
-    assert len(found.rows) == count and len(found.null.image_rows) == count * (count - 1)
-    assert found.null.similarity.shape == (count * (count - 1),)
+    assert len(found.rows) == count
     assert all(np.isfinite(values).all() for values in found.indicators.values())
-
-
-def test_known_mismatches_leave_out_equal_vectors(tmp_path):
-    images, texts = random_pairs(20, 6)
-    texts[5:15] = texts[5]
-    images[0:2] = images[0]
-    found = score_collection(ArrayCollection(images, texts), tmp_path, **{**OPTIONS, "null_pairs": 1000})
-    pairs = set(zip(found.null.image_rows.tolist(), found.null.text_rows.tolist(), strict=True))
-    same = {(a, b) for a in range(5, 15) for b in range(5, 15)} | {(0, 1), (1, 0)}
-    assert pairs == {(a, b) for a in range(20) for b in range(20) if a != b} - same
-
-
-@pytest.mark.parametrize(("rows", "count"), [(0, 5), (1, 5), (2, 5), (7, 0), (7, 20), (7, 42), (7, 99), (50, 20)])
-def test_shifts_never_give_a_pair_twice_nor_its_own_text(rows, count):
-    images, texts = shifted(rows, count, seed=3)
-    assert len(images) == len(texts) == min(count, max(0, rows * (rows - 1)))
-    assert len(set(zip(images.tolist(), texts.tolist(), strict=True))) == len(images)
-    assert (images != texts).all()
-    if rows == 50:
-        assert len(set(images.tolist())) == 20 and images.max() > 30
 
 
 def test_rows_are_drawn_over_the_whole_collection_past_unusable_ones():

@@ -1,4 +1,4 @@
-"""Folds: nothing is scored by a model that saw it, and the yardstick stands where it should."""
+"""Folds: nothing is scored by a model that saw it, and the synthetic_share stands where it should."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from tests.audit.made_pairs import made_pairs
 from truepair.audit.options import CrossFitting
 from truepair.audit.scoring.folds import make_folds, share_added
-from truepair.audit.scoring.yardstick import KINDS
+from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.errors import InputError
 
 
@@ -16,7 +16,7 @@ from truepair.errors import InputError
 def test_no_image_is_in_two_folds_and_known_mismatches_stay_within_one(images, each, count):
     pairs, _ = made_pairs(images, each=each)
     pairs = pairs.take(np.random.default_rng(0).permutation(len(pairs)))
-    folds = make_folds(pairs, folds=count, yardstick=0.03, seed=0)
+    folds = make_folds(pairs, folds=count, synthetic_share=0.03, seed=0)
     size = len(folds.pairs)
     assert folds.given == len(pairs) and size > len(pairs)
     assert all(len(column) == size for column in (folds.fold, folds.image_of, folds.caption_of, folds.kind))
@@ -29,16 +29,16 @@ def test_no_image_is_in_two_folds_and_known_mismatches_stay_within_one(images, e
 
 def test_images_are_dealt_out_evenly():
     pairs, _ = made_pairs(301)
-    found = make_folds(pairs, folds=3, yardstick=0.03, seed=0)
+    found = make_folds(pairs, folds=3, synthetic_share=0.03, seed=0)
     assert sorted(np.bincount(found.fold[:301]).tolist()) == [100, 100, 101]
-    other = make_folds(pairs, folds=3, yardstick=0.03, seed=1)
+    other = make_folds(pairs, folds=3, synthetic_share=0.03, seed=1)
     assert not np.array_equal(found.fold[:301], other.fold[:301])
 
 
 def test_the_table_is_what_a_loop_makes_of_it():
     pairs, _ = made_pairs(100, each=2, truth=True)
     pairs = pairs.take(np.random.default_rng(0).permutation(200)[:190])
-    folds = make_folds(pairs, folds=3, yardstick=0.05, seed=4)
+    folds = make_folds(pairs, folds=3, synthetic_share=0.05, seed=4)
     own = list(range(len(pairs)))
     assert folds.image_of[: len(own)].tolist() == folds.caption_of[: len(own)].tolist() == own
     assert (folds.kind[: len(own)] == 0).all() and (folds.kind[len(own) :] > 0).all()
@@ -57,16 +57,16 @@ def test_the_table_is_what_a_loop_makes_of_it():
 
 def test_what_is_known_of_the_truth_is_dropped_and_changes_nothing():
     pairs, _ = made_pairs(120, truth=True)
-    with_truth = make_folds(pairs, folds=2, yardstick=0.03, seed=0)
+    with_truth = make_folds(pairs, folds=2, synthetic_share=0.03, seed=0)
     assert with_truth.pairs.true_image is None and with_truth.pairs.mismatched is None
     assert with_truth.pairs.labels is None and with_truth.pairs.true_labels is None
-    without = make_folds(pairs.without_truth(), folds=2, yardstick=0.03, seed=0)
+    without = make_folds(pairs.without_truth(), folds=2, synthetic_share=0.03, seed=0)
     for name in ("fold", "image_of", "caption_of", "kind"):
         assert np.array_equal(getattr(with_truth, name), getattr(without, name))
 
 
 @pytest.mark.parametrize(
-    ("pairs", "yardstick", "random", "near"),
+    ("pairs", "synthetic_share", "random", "near"),
     [
         (100_000, 0.03, 0.03, 0.03),
         (12_000, 0.03, 0.03, 0.03),
@@ -77,14 +77,14 @@ def test_what_is_known_of_the_truth_is_dropped_and_changes_nothing():
         (60, 0.5, 0.5, 0.5),
     ],
 )
-def test_how_many_are_added(pairs, yardstick, random, near):
-    assert share_added("random", pairs, yardstick) == pytest.approx(random)
-    assert share_added("near", pairs, yardstick) == pytest.approx(near)
+def test_how_many_are_added(pairs, synthetic_share, random, near):
+    assert share_added("random", pairs, synthetic_share) == pytest.approx(random)
+    assert share_added("near", pairs, synthetic_share) == pytest.approx(near)
 
 
 @pytest.mark.parametrize(("images", "each"), [(60, 1), (30, 2), (100, 1), (400, 1), (1000, 5)])
 def test_there_are_enough_known_mismatches_for_a_verdict(images, each):
-    folds = make_folds(made_pairs(images, each=each)[0], folds=3, yardstick=0.03, seed=0)
+    folds = make_folds(made_pairs(images, each=each)[0], folds=3, synthetic_share=0.03, seed=0)
     for kind in KINDS:
         share = share_added(kind, images * each, 0.03)
         wanted = sum(max(1, round(share * int((folds.fold[: folds.given] == k).sum()))) for k in range(3))
@@ -94,7 +94,7 @@ def test_there_are_enough_known_mismatches_for_a_verdict(images, each):
 
 def test_near_ones_are_nearer_than_random_ones():
     pairs, kind = made_pairs(600)
-    folds = make_folds(pairs, folds=3, yardstick=0.2, seed=0)
+    folds = make_folds(pairs, folds=3, synthetic_share=0.2, seed=0)
     same = [
         (kind[folds.image_of[rows]] == kind[folds.caption_of[rows]]).mean()
         for rows in (folds.of_kind("random"), folds.of_kind("near"))
@@ -108,22 +108,22 @@ def test_near_ones_are_nearer_than_random_ones():
         (59, 1, {}, "59 pairs are too few"),
         (5, 20, {}, "5 images cannot be dealt out to 3 folds"),
         (100, 1, {"folds": 1}, "1 folds; expected at least 2"),
-        (100, 1, {"yardstick": 0.0}, "yardstick is 0.0"),
-        (100, 1, {"yardstick": 1.0}, "yardstick is 1.0"),
-        (100, 1, {"yardstick": math.nan}, "yardstick is nan"),
+        (100, 1, {"synthetic_share": 0.0}, "synthetic_share is 0.0"),
+        (100, 1, {"synthetic_share": 1.0}, "synthetic_share is 1.0"),
+        (100, 1, {"synthetic_share": math.nan}, "synthetic_share is nan"),
     ],
 )
 def test_what_cannot_be_folded_is_refused(images, each, options, message):
     with pytest.raises(InputError, match=message):
-        make_folds(made_pairs(images, each=each)[0], **({"folds": 3, "yardstick": 0.03, "seed": 0} | options))
+        make_folds(made_pairs(images, each=each)[0], **({"folds": 3, "synthetic_share": 0.03, "seed": 0} | options))
 
 
 def test_captions_that_cannot_be_mismatched_are_refused_before_training():
     with pytest.raises(InputError, match="all say the same"):
-        make_folds(made_pairs(100, captions=["a thing"] * 100)[0], folds=2, yardstick=0.03, seed=0)
+        make_folds(made_pairs(100, captions=["a thing"] * 100)[0], folds=2, synthetic_share=0.03, seed=0)
     captions = ["a thing"] * 99 + ["another"]
     with pytest.raises(InputError, match="only \\d+ could be mismatched on purpose, at least 20"):
-        make_folds(made_pairs(100, captions=captions)[0], folds=2, yardstick=0.03, seed=0)
+        make_folds(made_pairs(100, captions=captions)[0], folds=2, synthetic_share=0.03, seed=0)
 
 
 # --- Options ------------------------------------------------------------------------------------------------------
@@ -142,10 +142,9 @@ def test_epochs_are_about_500_steps_within_bounds(pairs, epochs):
     [
         ({"folds": 1}, "folds is 1"),
         ({"epochs": 0}, "epochs is 0"),
-        ({"yardstick": math.nan}, "yardstick is nan"),
+        ({"synthetic_share": math.nan}, "synthetic_share is nan"),
         ({"width": 4}, "width is 4"),
         ({"batch_size": 1}, "batch_size is 1"),
-        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_odd_options_are_refused(options, message):

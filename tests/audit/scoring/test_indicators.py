@@ -9,8 +9,8 @@ from truepair.audit.result import INDICATORS
 from truepair.audit.scoring import comparison
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.indicators import BANK_INDICATORS, score
-from truepair.audit.scoring.lemon import lemon_score
 from truepair.errors import InputError
+from truepair.reproduce.lemon import lemon_score
 
 
 def unit(rows, width, seed, *, spread=1.0):

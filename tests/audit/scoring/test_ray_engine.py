@@ -13,7 +13,7 @@ from truepair.audit.scoring.engines import ray_engine
 from truepair.data.formats.embeddings.files import open_embeddings
 from truepair.errors import InputError, TruepairError
 
-OPTIONS = {"bank_size": 64, "chunk_rows": 200, "null_pairs": 300}
+OPTIONS = {"bank_size": 64, "chunk_rows": 200}
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'truepair[ray]'"
 )
@@ -69,7 +69,7 @@ def test_two_workers_write_the_bytes_of_one_process(source, tmp_path, cluster):
     told = []
     found = score_collection(
         open_embeddings(source), tmp_path / "ray", engine="ray", workers=2,
-        progress=lambda done, rows: told.append(done), **OPTIONS,
+        moved=told.append, **OPTIONS,
     )  # fmt: skip
     assert told[0] == 0 and told[-1] == 1500 and len(told) == 9
     np.testing.assert_allclose(found.log_odds, local.log_odds, rtol=1e-6, atol=1e-6)
@@ -94,7 +94,7 @@ def test_workers_read_from_a_store_by_themselves_and_may_die_of_it(source, tmp_p
     assert (tmp_path / "killed-0").exists()
     ours, theirs = files_of(tmp_path / "ray"), files_of(tmp_path / "local")
     assert ours.pop("scoring.json") != theirs.pop("scoring.json")  # the fingerprint: a store tells other things
-    assert ours == theirs and len(ours) == 10
+    assert ours == theirs and len(ours) == 9
 
 
 @needs_ray

@@ -15,9 +15,9 @@ from tests.audit.scoring.naive_scores import dot, log_mean_exp, mutual_rank
 from truepair.audit import AuditOptions
 from truepair.audit.rematch.same_items import MOST_CAPTIONS, same_items
 from truepair.audit.scoring import bank as bank_module
-from truepair.audit.scoring import embedding_way
+from truepair.audit.scoring import by_embeddings
 from truepair.audit.scoring.bank import Bank, fitted_temperature
-from truepair.audit.scoring.embedding_way import known_mismatches
+from truepair.audit.scoring.by_embeddings import synthetic_mismatches
 from truepair.audit.scoring.indicators import score
 from truepair.audit.scoring.samples import SAME, draw_bank
 from truepair.data.collection import PairsCollection
@@ -172,23 +172,23 @@ def test_the_temperature_does_not_suffer_from_copies():
 
 
 @pytest.mark.parametrize(("jitter", "named"), [(0.0, False), (0.003, False), (0.2, True)])
-def test_known_mismatches_are_never_an_image_with_its_own_caption(jitter, named, monkeypatch):
+def test_synthetic_mismatches_are_never_an_image_with_its_own_caption(jitter, named, monkeypatch):
     """Also where it was embedded again with each caption, or only its name tells that it is the same."""
     collection = several(60, jitter=jitter)
     image = np.arange(len(collection)) // EACH
     if named:
         collection.names = [f"{number}.jpg" for number in image]
     bank, scored = draw_bank(collection, 64, seed=0, neighbours=30), []
-    whole = embedding_way.scored_columns
+    whole = by_embeddings.scored_columns
 
     def noted(images, texts, known, image_rows, text_rows):
         scored.append((image_rows, text_rows))
         return whole(images, texts, known, image_rows, text_rows)
 
-    monkeypatch.setattr(embedding_way, "scored_columns", noted)
-    found = known_mismatches(collection, bank, 0)
-    for (left, right), witness in zip(scored, found.values(), strict=True):
-        assert len(left) == len(witness.evidence) >= 0.6 * len(collection)
+    monkeypatch.setattr(by_embeddings, "scored_columns", noted)
+    found = synthetic_mismatches(collection, bank, 0)
+    for (left, right), evidence in zip(scored, found.values(), strict=True):
+        assert len(left) == len(evidence.log_odds) >= 0.6 * len(collection)
         assert (image[left] != image[right]).all()
 
 

@@ -12,8 +12,8 @@ def covered(pairs, share, known):
     """How often in 40 draws the interval holds the share, and the mean estimate."""
     found = []
     for seed in range(40):
-        evidence, _, yardstick = made(pairs, share, known, seed=seed)
-        estimate = estimate_share(evidence[:, 0], yardstick["random"][:, 0])
+        evidence, _, synthetic = made(pairs, share, known, seed=seed)
+        estimate = estimate_share(evidence[:, 0], synthetic["random"][:, 0])
         found.append((abs(estimate.share - share) <= WIDTH * estimate.error, estimate.share))
     return np.mean(found, axis=0).tolist()
 
@@ -39,9 +39,9 @@ def test_of_two_estimates_the_certain_one_weighs_more():
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("pairs", "known"), [(70, 20), (500, 33), (300, 400)])
 def test_share_as_plain_loops_say(pairs, known, seed):
-    evidence, _, yardstick = made(pairs, [0, 0.1, 0.3, 0.6, 0.9, 1][seed], known, seed=seed, apart=2.0)
-    found = estimate_share(evidence[:, 0], yardstick["random"][:, 0])
-    expected = naive_share(evidence[:, 0].tolist(), yardstick["random"][:, 0].tolist(), CAUTION)
+    evidence, _, synthetic = made(pairs, [0, 0.1, 0.3, 0.6, 0.9, 1][seed], known, seed=seed, apart=2.0)
+    found = estimate_share(evidence[:, 0], synthetic["random"][:, 0])
+    expected = naive_share(evidence[:, 0].tolist(), synthetic["random"][:, 0].tolist(), CAUTION)
     assert (found.share, found.error, found.quantile) == pytest.approx(expected, rel=1e-12)
 
 
@@ -55,6 +55,6 @@ def test_the_error_of_a_ratio_is_that_of_drawing_again():
     assert ratio_error(np.array([0.0]), np.array([quantile]), pairs, known)[0] > 0
 
 
-def test_a_yardstick_all_tied_counts_what_is_not_above_it():
+def test_synthetic_mismatches_all_tied_counts_what_is_not_above_it():
     found = estimate_share(np.repeat([0.0, 1.0], [30, 70]), np.zeros(50))
     assert (found.share, found.quantile) == (pytest.approx(0.3), 1.0) and found.error > 0

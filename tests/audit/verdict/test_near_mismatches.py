@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truepair.audit.verdict.local_ranks import LocalShare
+from truepair.audit.verdict.local_share import LocalShare
 from truepair.audit.verdict.low_end import Estimate
 from truepair.audit.verdict.near_mismatches import (
     LEAST_MORE,

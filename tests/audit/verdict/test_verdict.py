@@ -7,16 +7,16 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.audit.verdict.naive_verdict import naive_error, naive_knots, naive_p_match
-from truepair.audit.scoring.evidence import HeldOut, Witness, evidence_of, logit, varying
+from truepair.audit.scoring.evidence import Evidence, HeldOut, evidence_of, logit, varying
 from truepair.audit.verdict.calibration import Calibration
-from truepair.audit.verdict.local_ranks import LocalShare
+from truepair.audit.verdict.local_share import LocalShare
 from truepair.audit.verdict.low_end import WIDTH, estimate_share
 from truepair.audit.verdict.verdict import Ruler, combine, judge, mean_weights
 from truepair.errors import InputError
 
 
 def made(pairs, share, known, *, seed=0, columns=1, apart=3.0):
-    """(evidence, mismatched, yardstick): mismatched pairs are N(0, 1) in every column, matched ones N(apart, 1)."""
+    """(evidence, mismatched, synthetic): mismatched pairs are N(0, 1) in every column, matched ones N(apart, 1)."""
     rng = np.random.default_rng(seed)
     mismatched = rng.permutation(pairs) < round(share * pairs)
     evidence = rng.normal(size=(pairs, columns)) + apart * ~mismatched[:, None]
@@ -35,8 +35,8 @@ def in_order(p_match, score):
 def test_share_and_probabilities_are_right(share, off, columns):
     shares, errors = [], []
     for seed in range(3):
-        evidence, mismatched, yardstick = made(6000, share, 5000, seed=seed, columns=columns, apart=5 - columns)
-        verdict = judge(evidence, yardstick)
+        evidence, mismatched, synthetic = made(6000, share, 5000, seed=seed, columns=columns, apart=5 - columns)
+        verdict = judge(evidence, synthetic)
         shares.append(verdict.noise_rate)
         errors.append(naive_error(verdict.p_match.tolist(), mismatched.tolist()))
         assert verdict.noise_rate_low <= verdict.noise_rate <= verdict.noise_rate_high
@@ -64,10 +64,10 @@ def test_clean_pairs_are_no_sign_of_noise(pairs, known):
 
 
 def test_the_interval_is_that_of_the_estimate():
-    evidence, _, yardstick = made(2000, 0.4, 300)
-    verdict = judge(evidence, yardstick)
+    evidence, _, synthetic = made(2000, 0.4, 300)
+    verdict = judge(evidence, synthetic)
     scale = evidence.std()
-    estimate = estimate_share(evidence[:, 0] / scale, yardstick["random"][:, 0] / scale)
+    estimate = estimate_share(evidence[:, 0] / scale, synthetic["random"][:, 0] / scale)
     assert verdict.noise_rate == pytest.approx(estimate.share)
     assert verdict.noise_rate_low == pytest.approx(estimate.share - WIDTH * estimate.error)
     assert verdict.noise_rate_high == pytest.approx(estimate.share + WIDTH * estimate.error)
@@ -81,12 +81,12 @@ def test_less_than_one_in_a_hundred_is_no_sign_of_noise_however_certain(share, t
 
 
 def test_few_clean_pairs_hide_a_wrong_one_but_it_ranks_last():
-    evidence, _, yardstick = made(60, 0.0, 20, seed=1)
+    evidence, _, synthetic = made(60, 0.0, 20, seed=1)
     evidence[17] = -3.0
-    assert judge(evidence, yardstick).p_match.argmin() == 17
+    assert judge(evidence, synthetic).p_match.argmin() == 17
 
 
-def test_small_yardsticks_give_wide_intervals():
+def test_few_synthetic_mismatches_give_wide_intervals():
     verdicts = [judge(*made(400, 0.4, known, seed=2)[::2]) for known in (20, 300)]
     widths = [verdict.noise_rate_high - verdict.noise_rate_low for verdict in verdicts]
     assert widths[0] > 1.2 * widths[1]
@@ -96,32 +96,32 @@ def test_small_yardsticks_give_wide_intervals():
 NEAR = LocalShare(0.35, 0.01, 2000)
 
 
-def test_near_mismatches_are_judged_by_a_yardstick_of_both_kinds():
+def test_near_mismatches_are_judged_by_synthetic_ones_of_both_kinds():
     rng = np.random.default_rng(0)
     kind = rng.choice(3, 4000, p=[0.05, 0.3, 0.65])
     evidence = rng.normal(size=4000) + np.array([0.0, 2.5, 6.0])[kind]
-    yardstick = {"random": rng.normal(size=(500, 1)), "near": rng.normal(size=(500, 1)) + 2.5}
-    verdict = judge(evidence[:, None], yardstick, local=NEAR)
+    synthetic = {"random": rng.normal(size=(500, 1)), "near": rng.normal(size=(500, 1)) + 2.5}
+    verdict = judge(evidence[:, None], synthetic, local=NEAR)
     assert verdict.noise_rate == 0.35 and verdict.noise_rate_low < 0.3 and verdict.noise_rate_high > 0.4
     assert verdict.details["random_only"] < 0.1
     assert verdict.details["near"] == {
         "believed": True, "share_local": 0.35, "local_pairs": 2000, "share_near": pytest.approx(0.3, abs=0.02)
     }  # fmt: skip
     assert ((kind < 2) == verdict.flagged).mean() > 0.95
-    without = judge(evidence[:, None], yardstick)
+    without = judge(evidence[:, None], synthetic)
     assert without.details["near"] is None and without.noise_rate < 0.1
-    rough = judge(evidence[:, None], yardstick, local=LocalShare(0.35, 0.1, 300))
+    rough = judge(evidence[:, None], synthetic, local=LocalShare(0.35, 0.1, 300))
     assert (
         rough.noise_rate_low == 0 and rough.two_groups and rough.doubt is None
     )  # believed, though nobody knows how many
-    few = judge(evidence[:, None], yardstick, local=LocalShare(0.1, 0.01, 2000))
+    few = judge(evidence[:, None], synthetic, local=LocalShare(0.1, 0.01, 2000))
     assert not few.details["near"]["believed"] and few.noise_rate == without.noise_rate
     assert few.noise_rate_high == max(without.noise_rate_high, 0.1)
 
 
-def test_without_a_yardstick_of_near_ones_only_the_share_is_theirs():
-    evidence, _, yardstick = made(3000, 0.05, 400)
-    verdict = judge(evidence, yardstick, local=NEAR)
+def test_without_synthetic_near_ones_only_the_share_is_theirs():
+    evidence, _, synthetic = made(3000, 0.05, 400)
+    verdict = judge(evidence, synthetic, local=NEAR)
     assert verdict.noise_rate == 0.35
     assert verdict.details["near"]["share_near"] == pytest.approx(0.35 - verdict.details["random_only"], abs=1e-4)
 
@@ -143,21 +143,21 @@ def test_beside_near_mismatches_weights_are_learned_from_both_kinds():
 
 
 def test_held_out_evidence_says_how_many_there_are():
-    """The yardstick of all evidence is small here, that of one column large: it weighs more."""
-    evidence, mismatched, yardstick = made(6000, 0.4, 40, columns=2)
+    """Synthetic mismatches of all evidence is small here, that of one column large: it weighs more."""
+    evidence, mismatched, synthetic = made(6000, 0.4, 40, columns=2)
     known = np.random.default_rng(5).normal(size=(20_000, 1))
-    verdict = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known))
-    both, one = judge(evidence, yardstick), judge(evidence[:, :1], {"random": known})
+    verdict = judge(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known))
+    both, one = judge(evidence, synthetic), judge(evidence[:, :1], {"random": known})
     errors = [(found.noise_rate_high - found.noise_rate) / WIDTH for found in (both, one)]
     weights = 1 / np.square(errors)
     expected = weights @ [both.noise_rate, one.noise_rate] / weights.sum()
     assert verdict.noise_rate == pytest.approx(expected, abs=1e-6) == pytest.approx(0.4, abs=0.02)
     assert verdict.noise_rate_high - verdict.noise_rate == pytest.approx(WIDTH * min(errors))
     assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, one.p_match) + 0.01
-    ruler = Ruler.of(yardstick, {"random": 1.0})
+    ruler = Ruler.of(synthetic, {"random": 1.0})
     weights = combine(evidence, ruler, np.random.default_rng(0), share=verdict.noise_rate)
     np.testing.assert_allclose(verdict.details["weights"], weights, atol=1e-6)
-    few = judge(evidence, yardstick, held_out=HeldOut(evidence[:, :1], known[:19]))
+    few = judge(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known[:19]))
     assert few.noise_rate == both.noise_rate
 
 
@@ -191,43 +191,43 @@ def two_columns(second, *, pairs=5000, share=0.4):
     ],
 )
 def test_columns_are_weighted_by_what_they_tell(name, second, least, most):
-    evidence, yardstick = two_columns(second)
-    verdict = judge(evidence, yardstick)
+    evidence, synthetic = two_columns(second)
+    verdict = judge(evidence, synthetic)
     first, other = verdict.details["weights"]
     assert first > 0 and least <= other / first <= most
     assert verdict.noise_rate == pytest.approx(0.4, abs=0.06)
 
 
-def test_a_column_constant_among_the_pairs_counts_for_nothing_whatever_the_yardstick_says():
-    evidence, yardstick = two_columns(lambda rng, matched: np.full(len(matched), 0.1))
-    alone = judge(evidence[:, :1], {"random": yardstick["random"][:, :1]})
-    yardstick["random"][:, 1] = np.random.default_rng(0).normal(size=1000)
-    both = judge(evidence, yardstick)
+def test_a_column_constant_among_the_pairs_counts_for_nothing_whatever_the_synthetic_mismatches_say():
+    evidence, synthetic = two_columns(lambda rng, matched: np.full(len(matched), 0.1))
+    alone = judge(evidence[:, :1], {"random": synthetic["random"][:, :1]})
+    synthetic["random"][:, 1] = np.random.default_rng(0).normal(size=1000)
+    both = judge(evidence, synthetic)
     np.testing.assert_allclose(both.p_match, alone.p_match, rtol=1e-5)
     assert both.details["weights"][1] == 0
 
 
 def test_an_offset_changes_nothing():
-    evidence, yardstick = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
-    plain = judge(evidence, yardstick)
-    moved = judge(evidence + 1e4, {"random": yardstick["random"] + 1e4})
+    evidence, synthetic = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
+    plain = judge(evidence, synthetic)
+    moved = judge(evidence + 1e4, {"random": synthetic["random"] + 1e4})
     assert moved.noise_rate == pytest.approx(plain.noise_rate, abs=0.02)
     np.testing.assert_allclose(moved.details["weights"], plain.details["weights"], rtol=0.05)
 
 
 def test_many_pairs_are_thinned_out_for_the_weights(monkeypatch):
-    evidence, yardstick = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
-    whole = judge(evidence, yardstick)
+    evidence, synthetic = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
+    whole = judge(evidence, synthetic)
     monkeypatch.setattr("truepair.audit.verdict.verdict.FIT_AT_MOST", 2000)
-    some = judge(evidence, yardstick, seed=4)
+    some = judge(evidence, synthetic, seed=4)
     assert some.details["weights"] != whole.details["weights"] and len(some.p_match) == len(evidence)
     np.testing.assert_allclose(some.details["weights"], whole.details["weights"], rtol=0.2)
-    assert judge(evidence, yardstick, seed=4).details == some.details
+    assert judge(evidence, synthetic, seed=4).details == some.details
 
 
 def test_weights_are_in_units_of_the_spread():
-    evidence, _, yardstick = made(3000, 0.4, 500, columns=2)
-    ruler = Ruler.of(yardstick, {"random": 1.0})
+    evidence, _, synthetic = made(3000, 0.4, 500, columns=2)
+    ruler = Ruler.of(synthetic, {"random": 1.0})
     plain = combine(evidence, ruler, np.random.default_rng(0))
     scaled = combine(evidence * [1, 64], Ruler(ruler.rows * [1, 64], ruler.weights), np.random.default_rng(0))
     np.testing.assert_allclose(scaled * [1, 64], plain, rtol=1e-6)
@@ -239,8 +239,8 @@ def test_weights_are_in_units_of_the_spread():
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("pairs", "known"), [(60, 20), (400, 90)])
 def test_calibration_as_plain_loops_say(pairs, known, seed):
-    evidence, _, yardstick = made(pairs, 0.3, known, seed=seed, apart=2.0)
-    score, ruler = evidence[:, 0], yardstick["random"][:, 0]
+    evidence, _, synthetic = made(pairs, 0.3, known, seed=seed, apart=2.0)
+    score, ruler = evidence[:, 0], synthetic["random"][:, 0]
     weights = np.random.default_rng(seed).dirichlet(np.ones(known))
     curve = Calibration.of(score, ruler, weights, 0.3)
     knots = naive_knots(score.tolist(), ruler.tolist(), weights.tolist(), 0.3)
@@ -251,8 +251,8 @@ def test_calibration_as_plain_loops_say(pairs, known, seed):
 
 
 def test_the_curve_rises_strictly_everywhere():
-    evidence, _, yardstick = made(2000, 0.3, 300)
-    curve = Calibration.of(evidence[:, 0], yardstick["random"][:, 0], np.full(300, 1 / 300), 0.3)
+    evidence, _, synthetic = made(2000, 0.3, 300)
+    curve = Calibration.of(evidence[:, 0], synthetic["random"][:, 0], np.full(300, 1 / 300), 0.3)
     assert (np.diff(curve.knots) > 0).all() and (np.diff(curve.log_odds) > 0).all()
     places = np.linspace(-8, 10, 5000)
     p_match = curve(places)
@@ -272,8 +272,8 @@ def test_one_block_still_keeps_the_order(share):
 
 def test_pairs_far_above_every_known_mismatch_keep_their_order():
     """The share is 0, so that all of them are as sure as can be."""
-    evidence, _, yardstick = made(4000, 0.0, 300, apart=30.0)
-    p_match = judge(evidence, yardstick).p_match
+    evidence, _, synthetic = made(4000, 0.0, 300, apart=30.0)
+    p_match = judge(evidence, synthetic).p_match
     assert len(np.unique(p_match)) > 100 and in_order(p_match, evidence[:, 0])
     assert p_match.min() >= 0.9998
 
@@ -297,21 +297,21 @@ def test_the_same_evidence_everywhere_tells_nothing(value, columns):
 
 
 @pytest.mark.parametrize(("value", "share"), [(9.0, 0.0), (-9.0, 1.0)])
-def test_constant_evidence_apart_from_the_yardstick_tells_all(value, share):
+def test_constant_evidence_apart_from_the_synthetic_mismatches_tells_all(value, share):
     verdict = judge(np.full((300, 1), value), {"random": np.random.default_rng(0).normal(size=(50, 1))})
     assert verdict.noise_rate == share and verdict.flagged.mean() == share
 
 
 def test_evidence_below_all_known_mismatches_is_mismatched():
-    evidence, _, yardstick = made(500, 0.0, 100, apart=-3.0)
-    verdict = judge(evidence, yardstick)
+    evidence, _, synthetic = made(500, 0.0, 100, apart=-3.0)
+    verdict = judge(evidence, synthetic)
     assert verdict.noise_rate == 1 and verdict.noise_rate_high == 1 and verdict.flagged.all()
     assert in_order(verdict.p_match, evidence[:, 0]) and len(np.unique(verdict.p_match)) > 400
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_tied_scores_are_counted_as_ties(share):
-    """Three values only: the lowest quantile of the yardstick is half of it."""
+    """Three values only: the lowest quantile of the synthetic mismatches is half of it."""
     rng = np.random.default_rng(0)
     mismatched = np.arange(20_000) < share * 20_000
     score = np.where(mismatched, rng.integers(0, 2, 20_000), 2).astype(float)
@@ -330,33 +330,33 @@ def test_few_pairs(pairs):
 
 
 def test_float32_is_judged_as_float64_is():
-    evidence, _, yardstick = made(2000, 0.4, 300, columns=2)
-    narrow, known = evidence.astype(np.float32), yardstick["random"].astype(np.float32)
+    evidence, _, synthetic = made(2000, 0.4, 300, columns=2)
+    narrow, known = evidence.astype(np.float32), synthetic["random"].astype(np.float32)
     found = judge(narrow, {"random": known})
     wide = judge(narrow.astype(np.float64), {"random": known.astype(np.float64)})
     assert np.array_equal(found.p_match, wide.p_match) and found.details == wide.details
 
 
 @pytest.mark.parametrize(
-    ("evidence", "yardstick", "message"),
+    ("evidence", "synthetic", "message"),
     [
         (np.ones((30, 2)), {}, "0 pairs known to be mismatched; at least 20"),
         (np.ones((30, 2)), {"random": np.ones((19, 2))}, "19 pairs known to be mismatched"),
         (np.ones((30, 2)), {"random": np.ones((0, 2)), "near": np.ones((50, 2))}, "0 pairs known"),
-        (np.ones((30, 2)), {"random": np.ones((50, 3))}, "evidence has 2 columns, the yardstick random 3"),
-        (np.ones((30, 2)), {"random": np.ones((50, 2)), "near": np.ones((5, 1))}, "the yardstick near 1"),
+        (np.ones((30, 2)), {"random": np.ones((50, 3))}, "evidence has 2 columns, synthetic random 3"),
+        (np.ones((30, 2)), {"random": np.ones((50, 2)), "near": np.ones((5, 1))}, "synthetic near 1"),
         (np.ones((30, 2)), {"random": np.ones((50, 2)), "odd": np.ones((5, 2))}, "'odd'; expected random or near"),
         (np.ones(30), {"random": np.ones((50, 1))}, "evidence has shape \\(30,\\)"),
         (np.ones((0, 2)), {"random": np.ones((50, 2))}, "evidence has shape \\(0, 2\\)"),
         (np.array([[1.0], [math.nan]]), {"random": np.ones((50, 1))}, "evidence\\[1\\] is \\[nan\\]"),
         (np.array([[1.0], [-math.inf]]), {"random": np.ones((50, 1))}, "evidence\\[1\\] is \\[-inf\\]"),
         (np.full((3, 1), 1e200), {"random": np.ones((50, 1))}, "at most 1e\\+70"),
-        (np.ones((30, 1)), {"random": np.full((50, 1), math.nan)}, "yardstick random\\[0\\]"),
+        (np.ones((30, 1)), {"random": np.full((50, 1), math.nan)}, "synthetic random\\[0\\]"),
     ],
 )
-def test_unusable_evidence_is_refused(evidence, yardstick, message):
+def test_unusable_evidence_is_refused(evidence, synthetic, message):
     with pytest.raises(InputError, match=message):
-        judge(evidence, yardstick)
+        judge(evidence, synthetic)
 
 
 # --- Evidence -----------------------------------------------------------------------------------------------------
@@ -373,9 +373,9 @@ def test_evidence_is_made_of_log_odds():
     np.testing.assert_allclose(evidence[:, :2], [[30, 0], [-2, math.log(0.9999 / 0.0001)]])
     np.testing.assert_array_equal(evidence[:, 2], [1.0, math.nan])
     assert evidence_of({"log_odds": np.zeros(3)}).shape == (3, 1)
-    witness = Witness(columns, evidence).take(np.array([1]))
-    assert witness.similarity.tolist() == [np.float32(0.2)] and list(witness.indicators) == ["neighbours"]
-    assert witness.evidence[0, 0] == -2
+    evidence = Evidence(columns, evidence).take(np.array([1]))
+    assert evidence.similarity.tolist() == [np.float32(0.2)] and list(evidence.indicators) == ["neighbours"]
+    assert evidence.log_odds[0, 0] == -2
 
 
 def test_log_odds_are_finite_and_antisymmetric():

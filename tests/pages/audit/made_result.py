@@ -26,7 +26,7 @@ def made_collection(size=40, *, pictures=True, seed=0):
 
 
 def made_result(*, collection=None, truth=True, clean=False, seed=0):
-    """An audit of the rows but 5 and 6 of a collection: of its M positions the first M/4 are flagged."""
+    """An audit of the rows but 5 and 6 of a collection: the first quarter of them is flagged."""
     collection = made_collection() if collection is None else collection
     rng = np.random.default_rng(seed)
     rows = np.delete(np.arange(len(collection)), [5, 6])
@@ -35,9 +35,9 @@ def made_result(*, collection=None, truth=True, clean=False, seed=0):
     p_match = np.where(flagged, np.linspace(0, 0.45, size), np.linspace(0.5, 1, size)).astype(np.float32)
     rematch = Rematch(
         rows=np.array([0, 1, 2, 3]),
-        caption_from=np.array([1, 0, -1, size - 1]),
+        caption_from=np.array([1, 0, -1, len(collection) - 1]),
         caption_fit=np.array([0.9, 0.8, 0.0, 0.7], np.float32),
-        image_from=np.array([1, 0, 9, -1]),
+        image_from=np.array([1, 0, 11, -1]),
         image_fit=np.array([0.6, 0.5, 0.4, 0.0], np.float32),
         swap_with=np.array([1, 0, -1, -1]),
     )
@@ -67,7 +67,7 @@ def made_result(*, collection=None, truth=True, clean=False, seed=0):
     )
     return AuditResult(
         collection=collection,
-        way="cross-fitting",
+        scored_by="cross-fitting",
         rows=rows,
         similarity=rng.uniform(-1, 1, size).astype(np.float32),
         indicators={"matching": p_match, "rank": np.ones(size, np.float32), "memory": np.zeros(size, np.float32)},
@@ -75,9 +75,9 @@ def made_result(*, collection=None, truth=True, clean=False, seed=0):
         reasons=[f"because {HOSTILE}" if mark else "" for mark in verdict.flagged],
         rematch=NO_REMATCH if clean else rematch,
         duplicates=[
-            DuplicateGroup("same-image", np.array([7, 10, 20])),
-            DuplicateGroup("near-image", np.array([8, 9])),
+            DuplicateGroup("same-image", np.array([9, 12, 22])),
             DuplicateGroup("near-image", np.array([10, 11])),
+            DuplicateGroup("near-image", np.array([12, 13])),
         ],
         problems=[] if clean else problems,
         mismatched=flagged if truth else None,

@@ -17,7 +17,7 @@ from truepair.pages.audit.page import render_page
 def judged(result=None, *, details=None, **verdict):
     """A result with another verdict; `details` are added to what a sound audit says."""
     result = made_result() if result is None else result
-    known = {"known_mismatched": {"random": 400, "near": 400}, "near": {"believed": False}, **(details or {})}
+    known = {"synthetic_mismatches": {"random": 400, "near": 400}, "near": {"believed": False}, **(details or {})}
     return replace(result, verdict=replace(result.verdict, details=known, **verdict))
 
 
@@ -36,9 +36,9 @@ def test_nearly_all_pairs():
     assert warnings_of(judged(noise_rate=0.8)) == []
     said = only(judged(noise_rate=0.81, details={"near": None}))  # and not twice
     assert "looks the same where nearly all pairs" in said and "--epochs" in said
-    run = replace(judged(noise_rate=1.0), way="run")
+    run = replace(judged(noise_rate=1.0), scored_by="run")
     assert "leave out --run" in only(run) and "--epochs" not in only(run)
-    assert "embeddings of a stronger model" in only(replace(run, way="embeddings"))
+    assert "embeddings of a stronger model" in only(replace(run, scored_by="embeddings"))
 
 
 def test_near_mismatches_that_could_not_be_asked_for():
@@ -68,20 +68,22 @@ def test_near_mismatches_in_the_estimate():
 
 
 def test_a_run_that_judged_its_own_pairs():
-    own = replace(made_result(), way="run")
+    own = replace(made_result(), scored_by="run")
     said = only(replace(own, verdict=replace(own.verdict, details={"trained_on_these_pairs": True, "means": [0, 1]})))
     assert "trained on these very pairs" in said and "leave out --run" in said
-    assert warnings_of(replace(judged(details={"trained_on_these_pairs": False}), way="run")) == []
+    assert warnings_of(replace(judged(details={"trained_on_these_pairs": False}), scored_by="run")) == []
 
 
 def test_few_known_mismatches_or_a_wide_interval():
     wide = {"noise_rate_low": 0.2, "noise_rate_high": 0.41}
-    assert "21 points wide" in only(judged(**wide)) and "--yardstick" not in only(judged(**wide))  # 400 of 38 pairs
+    assert "21 points wide" in only(judged(**wide)) and "--synthetic-share" not in only(
+        judged(**wide)
+    )  # 400 of 38 pairs
     assert warnings_of(judged(noise_rate_low=0.2, noise_rate_high=0.4)) == []
-    few = {"known_mismatched": {"random": 99}}
+    few = {"synthetic_mismatches": {"random": 99}}
     assert "only 99 pairs mismatched on purpose" in only(judged(details=few, **wide))  # and not twice
-    assert warnings_of(judged(details={"known_mismatched": {"random": 100}})) == []
-    one = judged(details={"known_mismatched": {"random": 1}})
+    assert warnings_of(judged(details={"synthetic_mismatches": {"random": 100}})) == []
+    one = judged(details={"synthetic_mismatches": {"random": 1}})
     assert "only 1 pair mismatched" in only(one)
 
 
@@ -89,9 +91,9 @@ def test_more_known_mismatches_are_advised_only_where_there_can_be_more():
     many = 10_000
     result = judged(noise_rate_low=0.2, noise_rate_high=0.5)
     result = replace(result, rows=np.arange(many))
-    assert "--yardstick 0.1" in only(result)
-    assert "--yardstick" not in only(replace(result, way="embeddings"))
-    assert "--yardstick" not in only(judged(result, details={"known_mismatched": {"random": 600}}))
+    assert "--synthetic-share 0.1" in only(result)
+    assert "--synthetic-share" not in only(replace(result, scored_by="embeddings"))
+    assert "--synthetic-share" not in only(judged(result, details={"synthetic_mismatches": {"random": 600}}))
 
 
 def test_unusable_entries():
@@ -127,7 +129,7 @@ def test_the_same_sentences_everywhere(tmp_path):
     collection = made_collection(pictures=False)
     result = judged(
         made_result(collection=collection), noise_rate=0.95, noise_rate_low=0.5, noise_rate_high=1.0,
-        details={"known_mismatched": {"random": 40}},
+        details={"synthetic_mismatches": {"random": 40}},
     )  # fmt: skip
     write_audit(result, tmp_path, page=render_page)
     warnings = result.warnings

@@ -63,20 +63,20 @@ def naive_rows(result):
     for position, row in enumerate(result.rows.tolist()):
 
         def named(where, read):
-            return read(int(result.rows[where]), int(result.rows[where]) + 1)[0].replace("\ud800", "?")
+            return read(where, where + 1)[0].replace("\ud800", "?")
 
-        seat = {int(p): s for s, p in enumerate(found.rows)}.get(position)
+        seat = {int(p): s for s, p in enumerate(found.rows)}.get(row)
         caption = -1 if seat is None else int(found.caption_from[seat])
         image = -1 if seat is None else int(found.image_from[seat])
         swap = -1 if seat is None else int(found.swap_with[seat])
-        inside = [(number, group) for number, group in groups if position in group.rows]
-        first = int(inside[0][1].rows[0]) if inside else position
+        inside = [(number, group) for number, group in groups if row in group.rows]
+        first = int(inside[0][1].rows[0]) if inside else row
         rows.append(
             {
                 "pair_id": f"p{row}",
                 "row": row,
                 "image": f"dir/image {row}.png",
-                "caption": named(position, collection.captions),
+                "caption": named(row, collection.captions),
                 "p_match": result.verdict.p_match[position],
                 "flagged": bool(result.verdict.flagged[position]),
                 "reason": result.reasons[position],
@@ -91,7 +91,7 @@ def naive_rows(result):
                 "swap_with": None if swap < 0 else named(swap, collection.ids),
                 "duplicate_kind": " ".join(group.kind for _, group in inside) or None,
                 "duplicate_group": inside[0][0] if inside else None,
-                "duplicate_of": None if first == position else named(first, collection.ids),
+                "duplicate_of": None if first == row else named(first, collection.ids),
                 **({} if result.mismatched is None else {"mismatched": bool(result.mismatched[position])}),
             }
         )
@@ -147,7 +147,6 @@ def test_problems_and_duplicates(tmp_path):
         ("y.png", -1, False),
     ]
     duplicates = parquet.read_table(files["duplicates.parquet"]).to_pylist()
-    # Positions 7, 10, 20 are rows 9, 12, 22: rows 5 and 6 were not scored.
     assert [(d["group"], d["kind"], d["pair_id"]) for d in duplicates[:4]] == [
         (0, "same-image", "p9"), (0, "same-image", "p12"), (0, "same-image", "p22"), (1, "near-image", "p10"),
     ]  # fmt: skip

@@ -8,7 +8,6 @@ from truepair.audit.duplicates.captions import caption_classes
 from truepair.audit.duplicates.groups import groups_of, numbered
 from truepair.audit.duplicates.images import (
     Read,
-    bytes_digest,
     image_classes,
     own_reader,
     vectors_of_images,
@@ -17,6 +16,7 @@ from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import Collection
+from truepair.data.digests import bytes_digest
 from truepair.data.pairs import IntArray
 from truepair.errors import InputError
 
@@ -33,7 +33,7 @@ def find_duplicates(
     seed: int = 0,
     most: int = MOST_GROUPS,
 ) -> list[DuplicateGroup]:
-    """Groups of pairs that share an image, a caption or both; positions count within `rows`.
+    """Groups of pairs that share an image, a caption or both.
 
     A pair is in at most one group of a kind (see `DUPLICATES`). Groups come kind by kind, largest first.
 
@@ -88,7 +88,7 @@ def find_duplicates(
     found["same-caption"] = groups_of(captions, varying=(images,), most=most)
     found["near-caption"] = groups_of(words, varying=(captions,), most=most)
     order = ("same-pair", "same-image", "same-caption", "near-image", "near-caption")
-    return [DuplicateGroup(kind, group) for kind in order for group in found.get(kind, [])]
+    return [DuplicateGroup(kind, rows[group]) for kind in order for group in found.get(kind, [])]
 
 
 def text_classes(rows: IntArray, read: Read | None) -> IntArray:

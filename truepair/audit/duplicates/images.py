@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from truepair.audit.duplicates.captions import digest
 from truepair.audit.duplicates.groups import numbered
 from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
+from truepair.data.digests import bytes_digest
 from truepair.data.pairs import Array, IntArray
 
 Read = Callable[[int, int], Array]
@@ -122,7 +122,3 @@ def thumbnails(pictures: Array, index: IntArray) -> Array:
 def flattened(features: Array, index: IntArray) -> Array:
     rows: Array = np.asarray(features[index]).reshape(len(index), -1).astype(np.float32)
     return rows
-
-
-def bytes_digest(values: Array) -> int:
-    return int.from_bytes(blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest(), "little")

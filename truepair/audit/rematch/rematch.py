@@ -1,4 +1,4 @@
-"""Better partners for suspicious pairs, and pairs that exchanged their captions."""
+"""Better partners for suspicious pairs, and pairs that exchanged their captions. A pair is told by its row."""
 
 from __future__ import annotations
 
@@ -10,67 +10,82 @@ import torch
 from torch import Tensor
 
 from truepair.audit.result import Rematch
-from truepair.audit.scoring.indicators import score
-from truepair.audit.scoring.witnessed import Judge
+from truepair.audit.scoring.scored_pairs import Space
 from truepair.data.pairs import Array, BoolArray, IntArray
 
 BETTER = 1e-6
 SUSPICIOUS_AT_ONCE = 16_384
-"""Pairs whose vectors are in memory; for each so many all pairs are read once."""
-COMPARED_AT_ONCE = 1024
+"""Pairs that are compared at a time; for each so many all pairs are read once."""
 
 
-def rematch(suspicious: IntArray, judges: Sequence[Judge], image_of: IntArray, caption_of: IntArray) -> Rematch:
-    """The best other caption and the best other image of each suspicious pair, and the swaps among them.
+@dataclass(frozen=True)
+class Items:
+    """Which of the M scored pairs have the same image, and which the same caption.
 
-    What is proposed is always news: no caption that the image has already in some given pair, and no image that the
-    caption has.
-
-    Args:
-        suspicious: (S,) int64, positions of pairs, most suspicious first.
-        judges: each is asked about the pairs that it may judge.
+    Attributes:
+        rows: (M,) int64, ascending.
         image_of, caption_of: (M,) int64; pairs with the same number have the same image, or the same caption.
     """
-    count = len(image_of)
-    caption_from, image_from = (np.full(count, -1, dtype=np.int64) for _ in range(2))
-    caption_fit, image_fit = (np.zeros(count, dtype=np.float32) for _ in range(2))
-    for judge in judges:
-        asked = judge.may_judge(np.sort(suspicious))
+
+    rows: IntArray
+    image_of: IntArray
+    caption_of: IntArray
+
+    def images(self, rows: IntArray) -> IntArray:
+        return self.image_of[np.searchsorted(self.rows, rows)]
+
+    def captions(self, rows: IntArray) -> IntArray:
+        return self.caption_of[np.searchsorted(self.rows, rows)]
+
+
+def rematch(suspicious: IntArray, spaces: Sequence[Space], items: Items) -> Rematch:
+    """The best other caption and the best other image of each suspicious pair, and the swaps among them.
+
+    Never proposed: a caption that the image has already in some given pair, and an image that the caption has.
+
+    Args:
+        suspicious: (S,) int64, rows of pairs, most suspicious first.
+        spaces: each is asked about the pairs that it covers; what none covers is left out.
+    """
+    partners: dict[int, tuple[int, float, int, float]] = {}
+    for space in spaces:
+        asked = space.covers(suspicious)
         for start in range(0, len(asked), SUSPICIOUS_AT_ONCE):
             some = asked[start : start + SUSPICIOUS_AT_ONCE]
-            caption_from[some], image_from[some] = best_partners(some, judge, image_of, caption_of)
-            caption_fit[some] = fit(judge, some, caption_from[some])
-            image_fit[some] = fit(judge, image_from[some], some)
-    return Rematch(
-        suspicious,
-        caption_from[suspicious],
-        caption_fit[suspicious],
-        image_from[suspicious],
-        image_fit[suspicious],
-        swaps(suspicious, caption_from[suspicious], caption_of),
-    )
+            captions, images = best_partners(some, space, items)
+            fits = fit(space, some, captions), fit(space, images, some)
+            columns = (captions, fits[0], images, fits[1])
+            partners.update(zip(some.tolist(), zip(*(column.tolist() for column in columns), strict=True), strict=True))
+    rows = suspicious[np.isin(suspicious, np.array(list(partners), dtype=np.int64))]
+    found = [partners[row] for row in rows.tolist()]
+    caption_from, image_from = (np.array([one[side] for one in found], dtype=np.int64) for side in (0, 2))
+    caption_fit, image_fit = (np.array([one[side] for one in found], dtype=np.float32) for side in (1, 3))
+    return Rematch(rows, caption_from, caption_fit, image_from, image_fit, swaps(rows, caption_from, items))
 
 
-def best_partners(asked: IntArray, judge: Judge, image_of: IntArray, caption_of: IntArray) -> tuple[IntArray, IntArray]:
+def best_partners(asked: IntArray, space: Space, items: Items) -> tuple[IntArray, IntArray]:
     """(n,) the pair whose caption is most similar to the image of each asked pair, and the pair whose image is to its
-    caption; −1 where no news is more similar than its own partner. The first of equals.
+    caption; −1 where nothing new is more similar than its own partner. The first of equals.
+
+    Args:
+        asked: (n,) ascending rows.
     """
-    images, texts = judge.vectors(asked)
-    own = (images * texts).sum(dim=1)
-    known = np.flatnonzero(places_in(image_of, image_of[asked])[1] | places_in(caption_of, caption_of[asked])[1])
-    pairs = image_of[known], caption_of[known]  # all that can be no news to any of them
-    pieces = [slice(start, start + COMPARED_AT_ONCE) for start in range(0, len(asked), COMPARED_AT_ONCE)]
-    captions = [Best(own[piece], Given.of(image_of[asked[piece]], *pairs)) for piece in pieces]
-    pictures = [Best(own[piece], Given.of(caption_of[asked[piece]], *pairs[::-1])) for piece in pieces]
-    for start, block_images, block_texts in judge.blocks():
-        here = np.arange(start, start + len(block_images), dtype=np.int64)
-        for piece, caption, picture in zip(pieces, captions, pictures, strict=True):
-            caption.meet(images[piece] @ block_texts.T, here, caption_of[here])
-            picture.meet(texts[piece] @ block_images.T, here, image_of[here])
-    caption_from, image_from = (
-        np.concatenate([asked[:0], *(best.partner.numpy() for best in side)]) for side in (captions, pictures)
-    )
-    return caption_from, image_from
+    own = space.similarity(asked)
+    image_of, caption_of = items.images(asked), items.captions(asked)
+    known = np.flatnonzero(places_in(items.image_of, image_of)[1] | places_in(items.caption_of, caption_of)[1])
+    pairs = items.image_of[known], items.caption_of[known]  # all that is nothing new to any of them
+    best: dict[tuple[str, int], Best] = {}
+    for offer in space.offers(asked):
+        place = offer.side, offer.asked.start
+        if place not in best:
+            given = (image_of, *pairs) if offer.side == "caption" else (caption_of, *pairs[::-1])
+            best[place] = Best(own[offer.asked], Given.of(given[0][offer.asked], *given[1:]))
+        offered = items.captions(offer.rows) if offer.side == "caption" else items.images(offer.rows)
+        best[place].meet(offer.similarity, offer.rows, offered)
+    partners = {side: np.full(len(asked), -1, dtype=np.int64) for side in ("caption", "image")}
+    for (side, start), found in best.items():
+        partners[side][start : start + len(found.partner)] = found.partner.numpy()
+    return partners["caption"], partners["image"]
 
 
 def places_in(values: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
@@ -137,7 +152,7 @@ class Lists:
 
 
 class Best:
-    """The best partner met so far that is news.
+    """The best new partner met so far.
 
     Args:
         own: (n,) similarity of each asked pair's own image and text, which a partner has to exceed.
@@ -148,51 +163,35 @@ class Best:
         self.similarity, self.given = own + BETTER, given
         self.partner = torch.full((len(own),), -1, dtype=torch.int64)
 
-    def meet(self, similarity: Tensor, positions: IntArray, offered: IntArray) -> None:
-        """Similarities (n, k) to what the pairs at `positions` (k,) have, numbered `offered` (k,). Overwritten."""
+    def meet(self, similarity: Tensor, rows: IntArray, offered: IntArray) -> None:
+        """Similarities (n, k) to what the pairs of `rows` (k,) have, numbered `offered` (k,). Overwritten."""
         row, column = self.given.cells(offered)
         similarity[torch.from_numpy(row), torch.from_numpy(column)] = -torch.inf
         value, place = similarity.max(dim=1)
         better = value > self.similarity
-        self.similarity[better], self.partner[better] = value[better], torch.from_numpy(positions)[place[better]]
+        self.similarity[better], self.partner[better] = value[better], torch.from_numpy(rows)[place[better]]
 
 
-def fit(judge: Judge, image_positions: IntArray, caption_positions: IntArray) -> Array:
+def fit(space: Space, image_rows: IntArray, caption_rows: IntArray) -> Array:
     """(n,) matching probability of the images of some pairs with the captions of others; 0 where either is −1."""
-    found = np.zeros(len(image_positions), dtype=np.float32)
-    known = (image_positions >= 0) & (caption_positions >= 0)
-    if not known.any():
-        return found
-    images, captions = image_positions[known], caption_positions[known]
-    scores = score(
-        _vectors(judge, images, 0),
-        _vectors(judge, captions, 1),
-        judge.bank,
-        image_rows=torch.from_numpy(judge.bank_rows(images)),
-        text_rows=torch.from_numpy(judge.bank_rows(captions)),
-    )
-    found[known] = scores.indicators["matching"].numpy()
+    found = np.zeros(len(image_rows), dtype=np.float32)
+    known = (image_rows >= 0) & (caption_rows >= 0)
+    if known.any():
+        found[known] = space.matching(image_rows[known], caption_rows[known])
     return found
 
 
-def _vectors(judge: Judge, positions: IntArray, side: int) -> Tensor:
-    """Vectors of positions in any order, with repetitions."""
-    distinct, where = np.unique(positions, return_inverse=True)
-    return judge.vectors(distinct)[side][torch.from_numpy(where)]
-
-
-def swaps(rows: IntArray, caption_from: IntArray, caption_of: IntArray) -> IntArray:
+def swaps(rows: IntArray, caption_from: IntArray, items: Items) -> IntArray:
     """(S,) the suspicious pair that each exchanged its caption with, or −1: each one's caption is the other's best."""
-    best = {
-        row: int(caption_of[other]) if other >= 0 else -1
-        for row, other in zip(rows.tolist(), caption_from.tolist(), strict=True)
-    }
+    own = dict(zip(rows.tolist(), items.captions(rows).tolist(), strict=True))
+    news = items.captions(np.maximum(caption_from, items.rows[0])) if len(rows) else rows
+    best = dict(zip(rows.tolist(), np.where(caption_from >= 0, news, -1).tolist(), strict=True))
     owners: dict[int, list[int]] = {}
     for row in rows.tolist():
-        owners.setdefault(int(caption_of[row]), []).append(row)
+        owners.setdefault(own[row], []).append(row)
     partner: dict[int, int] = {}
     for row in rows.tolist():
-        for other in owners.get(best[row], []):
-            if row not in partner and other not in partner and other != row and best[other] == int(caption_of[row]):
+        for other in owners.get(best[row], []) if best[row] != -1 else []:
+            if row not in partner and other not in partner and other != row and best[other] == own[row]:
                 partner[row], partner[other] = other, row
     return np.array([partner.get(row, -1) for row in rows.tolist()], dtype=np.int64)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from truepair.audit.duplicates.captions import digest
-from truepair.audit.duplicates.images import bytes_digest
 from truepair.audit.scoring.row_ranges import row_ranges, whole
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
+from truepair.data.digests import bytes_digest
 from truepair.data.pairs import IntArray
 
 MOST_CAPTIONS = 100

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from truepair.audit.scoring.engines import run_chunks
-from truepair.audit.scoring.samples import draw_bank, null_bytes
+from truepair.audit.scoring.samples import draw_bank
 from truepair.audit.scoring.scored import Scored, open_scored
 from truepair.audit.scoring.scoring_folder import ScoringFolder, Span
 from truepair.data.collection import EmbeddingCollection
 from truepair.errors import InputError
-from truepair.files import write_bytes_atomically
 
 BANK_SIZE = 2048
 CHUNK_ROWS = 65_536
-NULL_PAIRS = 20_000
 NEIGHBOURS = 30
 
 
@@ -25,14 +23,13 @@ def score_collection(
     *,
     bank_size: int = BANK_SIZE,
     chunk_rows: int = CHUNK_ROWS,
-    null_pairs: int = NULL_PAIRS,
     neighbours: int = NEIGHBOURS,
     seed: int = 0,
     engine: str = "local",
     workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    moved: Callable[[int], None] = lambda done: None,
 ) -> Scored:
-    """Score every usable pair against a bank drawn from the collection, and as many known mismatches.
+    """Score every usable pair against a bank drawn from the collection.
 
     Chunks that the folder has already are not computed again, whichever engine made them. The memory needed does not
     grow with the collection until the scores themselves are read at the end (40 bytes a pair).
@@ -42,12 +39,11 @@ def score_collection(
         folder: for the scores (`scoring_folder`); made where it does not exist.
         bank_size: m, how many pairs all are compared with; the cost grows with it.
         chunk_rows: rows a file; what is lost at most when an audit is killed, for each worker.
-        null_pairs: how many pairs known to be mismatched are scored, for calibration; 0 for none.
         neighbours: k of the indicator `neighbours`.
         seed: of what is drawn.
         engine: "local", one chunk after the other, or "ray".
         workers: threads of the local engine; tasks at a time on Ray, one core each. None for all there are.
-        progress: called with the rows that are scored and the rows there are, from time to time.
+        moved: called with the number of rows that are scored, from time to time.
 
     Raises:
         InputError: an option out of range; the folder belongs to another collection or other options; no row can be
@@ -57,7 +53,6 @@ def score_collection(
     for name, value, least in (
         ("bank_size", bank_size, 1),
         ("chunk_rows", chunk_rows, 1),
-        ("null_pairs", null_pairs, 0),
         ("neighbours", neighbours, 1),
         ("workers", 1 if workers is None else workers, 1),
     ):
@@ -72,7 +67,6 @@ def score_collection(
                 "width": collection.width,
                 "bank_size": bank_size,
                 "chunk_rows": chunk_rows,
-                "null_pairs": null_pairs,
                 "neighbours": neighbours,
                 "seed": seed,
             }
@@ -80,8 +74,6 @@ def score_collection(
         if not place.has_bank:
             place.keep_bank(draw_bank(collection, bank_size, seed=seed, neighbours=neighbours))
         bank = place.bank()
-        if not place.null.exists():
-            write_bytes_atomically(place.null, null_bytes(collection, bank, null_pairs, seed=seed))
         missing = place.missing()
         done = len(collection) - sum(span.stop - span.start for span in missing)
 
@@ -89,11 +81,9 @@ def score_collection(
             nonlocal done
             place.keep_chunk(span, data)
             done += span.stop - span.start
-            if progress is not None:
-                progress(done, len(collection))
+            moved(done)
 
-        if progress is not None:
-            progress(done, len(collection))
+        moved(done)
         if missing:
             run_chunks(engine, collection, bank, missing, keep, workers=workers)
         return open_scored(place.path)

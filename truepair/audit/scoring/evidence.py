@@ -1,4 +1,4 @@
-"""What the witnesses say of pairs, as columns of one table, and on the scale of log odds."""
+"""What scoring says of pairs, as columns of one table, and on the scale of log odds."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Witness:
+class Evidence:
     """Attributes:
     columns: similarity and indicators, name → (n,) float32.
-    evidence: (n, d) float64, larger = better matched: what the verdict is made from.
+    log_odds: (n, d) float64, larger = better matched: what the verdict is made from; the names of its d columns
+        are those of `log_odds_of`.
     """
 
     columns: dict[str, Array]
-    evidence: Array
+    log_odds: Array
 
-    def take(self, rows: IntArray) -> Witness:
-        return Witness({name: values[rows] for name, values in self.columns.items()}, self.evidence[rows])
+    def take(self, rows: IntArray) -> Evidence:
+        return Evidence({name: values[rows] for name, values in self.columns.items()}, self.log_odds[rows])
 
     @property
     def similarity(self) -> Array:

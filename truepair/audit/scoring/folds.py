@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truepair.audit.scoring.yardstick import KINDS, Mismatches, described_pairs, draw_mismatches
-from truepair.audit.verdict.low_end import LEAST_YARDSTICK
+from truepair.audit.scoring.synthetic_mismatches import KINDS, Mismatches, described_pairs, draw_mismatches
+from truepair.audit.verdict.low_end import LEAST_SYNTHETIC
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
 from truepair.seeding import generator
@@ -19,16 +19,16 @@ SOME_TO_SPARE = 1.2
 
 @dataclass(frozen=True)
 class Folds:
-    """The given pairs, and behind them the yardstick: pairs that were mismatched on purpose.
+    """The given pairs, and behind them the synthetic mismatches: pairs that were mismatched on purpose.
 
     Attributes:
-        pairs: N given pairs and P of the yardstick, one table.
+        pairs: N given pairs and P of the synthetic mismatches, one table.
         given: N.
         fold: (N + P,) int64, the fold of every pair. All pairs of an image are in one fold, and a pair of the
-            yardstick is made of an image and a caption of the same fold.
+            synthetic is made of an image and a caption of the same fold.
         image_of, caption_of: (N + P,) int64, the given pair whose image (caption) a pair has; its own number for given
             pairs.
-        kind: (N + P,) int64, 0 for given pairs, else 1 + the place of its kind in `yardstick.KINDS`.
+        kind: (N + P,) int64, 0 for given pairs, else 1 + the place of its kind in `synthetic_mismatches.KINDS`.
     """
 
     pairs: Pairs
@@ -39,7 +39,7 @@ class Folds:
     kind: IntArray
 
     def trained_on(self, fold: int) -> IntArray:
-        """The pairs that the model of a fold is trained on: all of the other folds, yardstick included."""
+        """The pairs that the model of a fold is trained on: all of the other folds, synthetic included."""
         return np.flatnonzero(self.fold != fold)
 
     def held_out(self, fold: int) -> IntArray:
@@ -49,14 +49,14 @@ class Folds:
         return np.flatnonzero(self.kind == 1 + KINDS.index(kind))
 
 
-def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Folds:
+def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -> Folds:
     """Deal the images out to the folds, and mix known mismatches among the pairs.
 
     Args:
         pairs: the given pairs; what is known of their truth is dropped.
         folds: K ≥ 2.
-        yardstick: how many mismatched pairs of each kind are added, as a share of the given ones; of few pairs more
-            (`share_added`).
+        synthetic_share: how many synthetic mismatches of each kind are added, as a share of the given pairs; of few
+            pairs more (`share_added`).
         seed: of all draws.
 
     Raises:
@@ -65,8 +65,8 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
     """
     if folds < 2:
         raise InputError(f"{folds} folds; expected at least 2: a pair is scored by a model that did not train on it")
-    if not 0 < yardstick < 1:
-        raise InputError(f"yardstick is {yardstick}; expected a share above 0 and below 1")
+    if not 0 < synthetic_share < 1:
+        raise InputError(f"synthetic_share is {synthetic_share}; expected a share above 0 and below 1")
     if len(pairs) < LEAST_PAIRS:
         raise InputError(
             f"{pairs.name}: {len(pairs)} pairs are too few to train on and be judged by (at least {LEAST_PAIRS}); "
@@ -84,7 +84,7 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
             pairs,
             np.flatnonzero(fold == k),
             kind,
-            share_added(kind, len(pairs), yardstick),
+            share_added(kind, len(pairs), synthetic_share),
             described,
             seed=seed,
             fold=k,
@@ -105,13 +105,13 @@ def make_folds(pairs: Pairs, *, folds: int, yardstick: float, seed: int) -> Fold
     return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind)
 
 
-def share_added(kind: str, pairs: int, yardstick: float) -> float:
+def share_added(kind: str, pairs: int, synthetic_share: float) -> float:
     """How many mismatched pairs of a kind are added, as a share of the given ones.
 
     Of few pairs up to 10 %, so that there are 300 of each kind; of very few as many random ones as a verdict needs.
     """
-    share = max(yardstick, min(LEAST_MISMATCHES / pairs, LARGEST_SHARE))
-    return max(share, SOME_TO_SPARE * LEAST_YARDSTICK / pairs) if kind == "random" else share
+    share = max(synthetic_share, min(LEAST_MISMATCHES / pairs, LARGEST_SHARE))
+    return max(share, SOME_TO_SPARE * LEAST_SYNTHETIC / pairs) if kind == "random" else share
 
 
 def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
@@ -121,7 +121,7 @@ def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
         InputError: there are not enough random mismatches.
     """
     found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
-    if found >= LEAST_YARDSTICK:
+    if found >= LEAST_SYNTHETIC:
         return
     if not any(len(mismatches) for mismatches in drawn):
         raise InputError(
@@ -129,7 +129,7 @@ def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
             "captions that differ"
         )
     raise InputError(
-        f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_YARDSTICK} "
+        f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_SYNTHETIC} "
         "are needed to judge by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
     )
 

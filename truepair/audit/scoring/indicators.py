@@ -16,7 +16,7 @@ K = 1 + the number of others.
   means are taken out first.
 - neighbours: the k bank images nearest to x have texts near y, and the k texts nearest to y have images near x:
   (1 + c)/2 of the mean c of both weighted mean cosines, with weights t_j exp(nearness/0.1). This is the idea of LEMoN
-  (Zhang et al., ICML 2025) as a bounded mean; its own score is in `lemon`.
+  (Zhang et al., ICML 2025) as a bounded mean; its own score is in `truepair.reproduce.lemon`.
 - certainty: how much evidence there is for any partner at all: 1 − u = Σ e_k / (Σ e_k + K) over the K candidates, the
   given one included (UGNCL eq. 4 to 6), with e_k = (exp(⟨x, Y_k⟩/τ) + exp(⟨y, X_k⟩/τ)) / 2β, in units of the evidence β
   that the bank's strangers find in each other. UGNCL prints absolute evidence, but the level of a cosine is free. 0.5
@@ -97,28 +97,30 @@ def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
     own = block.own  # for whom other captions of the image are neighbours, the best there are, but no strangers
     strange = own.with_alike(to_images, to_texts, bank.same) if bank.same <= 1 else own
     sides = ((block.images, bank.texts), (block.texts, bank.images))
-    ways = (strange.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
-    known = two_way(block.similarity, ways, strange.others, temperature=bank.temperature, background=bank.background)
+    directions = (strange.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
+    known = two_way(
+        block.similarity, directions, strange.others, temperature=bank.temperature, background=bank.background
+    )
     known["neighbours"] = _neighbours(to_images, to_texts, own, bank)
     known["structure"] = _structure(to_images, to_texts, own, bank.trust)  # overwrites the similarities
     return {"similarity": block.similarity, **settled(known, strange.others)}
 
 
 def two_way(
-    similarity: Tensor, ways: Iterable[Tensor], others: Tensor, *, temperature: float, background: float
+    similarity: Tensor, directions: Iterable[Tensor], others: Tensor, *, temperature: float, background: float
 ) -> dict[str, Tensor]:
     """log_odds, matching, rank and certainty of b candidates, all that needs no vectors of items.
 
     Args:
         similarity: (b,) of the candidates.
-        ways: (b, m) twice: how similar the image is to the others' texts, then the text to the others' images; minus
-            infinity at a candidate's own entries.
+        directions: (b, m) twice: how similar the image is to the others' texts, then the text to the others' images;
+            minus infinity at a candidate's own entries.
         others: (b,) float32, how many entries are not a candidate's own.
         temperature, background: as in `Bank`.
     """
     scaled = similarity / temperature
     ranks, log_evidence, log_odds = [], [], []
-    for to_others in ways:
+    for to_others in directions:
         ranks.append(rank_among(similarity, to_others))
         log_others = _log_sum_exp(to_others, temperature)
         log_odds.append(scaled - log_others)

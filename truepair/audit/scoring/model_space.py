@@ -1,4 +1,4 @@
-"""Pairs in the space of one trained model: scored, measured by known mismatches, rematched."""
+"""Pairs in the space of one trained model: scored, compared with synthetic mismatches, rematched."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.indicators import score
+from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
+from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.audit.scoring.vectors import Vectors, encode
-from truepair.audit.scoring.yardstick import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel
 from truepair.seeding import generator
@@ -21,29 +21,30 @@ BLOCK = 8192
 MOST_MISMATCHES = 20_000
 
 
-class ModelSpace:
-    """A `Judge` of the pairs it is given.
+class ModelSpace(VectorSpace):
+    """The space of a model's vectors, and the pairs that it may score.
 
     Args:
         model: whose vectors these are.
-        pairs: row p of the table is position p.
-        judged: (n,) int64, the positions it may be asked about, ascending; the bank is drawn from them.
+        pairs: all pairs.
+        covered: (n,) int64, rows of the pairs it may be asked about, ascending; the bank is drawn from them.
         bank_size: m.
         seed: of the draw of the bank.
+        place: number of the space, where there are several; of the draw of the bank.
     """
 
     def __init__(
         self,
         model: RetrievalModel,
         pairs: Pairs,
-        judged: IntArray,
+        covered: IntArray,
         *,
         bank_size: int,
         seed: int,
         place: int = 0,
         device: str = "auto",
     ) -> None:
-        self.model, self.pairs, self.judged, self.device = model, pairs, judged, device
+        self.model, self.pairs, self.covered, self.device = model, pairs, covered, device
         self.bank_size, self.seed, self.place = bank_size, seed, place
 
     @cached_property
@@ -51,56 +52,45 @@ class ModelSpace:
         return encode(self.model, self.pairs, device=self.device)
 
     @cached_property
-    def bank(self) -> Bank:
-        drawn = np.sort(generator(self.seed, "audit bank", self.place).permutation(self.judged)[: self.bank_size])
+    def bank(self) -> Bank:  # type: ignore[override]
+        drawn = np.sort(generator(self.seed, "audit bank", self.place).permutation(self.covered)[: self.bank_size])
         return Bank.of(*self.vectors(drawn), torch.from_numpy(drawn))
 
-    def may_judge(self, positions: IntArray) -> IntArray:
-        return positions[np.isin(positions, self.judged)]
+    def covers(self, rows: IntArray) -> IntArray:
+        return np.sort(rows[np.isin(rows, self.covered)])
 
-    def vectors(self, positions: IntArray) -> tuple[Tensor, Tensor]:
+    def vectors(self, rows: IntArray) -> tuple[Tensor, Tensor]:
         encoded = self.encoded
-        images = encoded.images[torch.from_numpy(self.pairs.image_index[positions])]
-        return images, encoded.texts[torch.from_numpy(self.pairs.text_index[positions])]
+        images = encoded.images[torch.from_numpy(self.pairs.image_index[rows])]
+        return images, encoded.texts[torch.from_numpy(self.pairs.text_index[rows])]
 
-    def blocks(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+    def blocks(self) -> Iterator[tuple[IntArray, Tensor, Tensor]]:
         for start in range(0, len(self.pairs), BLOCK):
-            yield start, *self.vectors(np.arange(start, min(start + BLOCK, len(self.pairs))))
+            rows = np.arange(start, min(start + BLOCK, len(self.pairs)), dtype=np.int64)
+            yield rows, *self.vectors(rows)
 
-    def bank_rows(self, positions: IntArray) -> IntArray:
-        return positions
-
-    def scores(self, image_of: IntArray, caption_of: IntArray) -> dict[str, Array]:
-        """Similarity, log odds and indicators of the images of some pairs with the captions of others, (n,) each."""
-        found = score(
-            self.vectors(image_of)[0],
-            self.vectors(caption_of)[1],
-            self.bank,
-            image_rows=torch.from_numpy(image_of),
-            text_rows=torch.from_numpy(caption_of),
-        )
-        return {name: values.cpu().numpy() for name, values in found.columns().items()}
-
-    def sample(self, count: int) -> tuple[Tensor, Tensor]:
-        """Vectors of the images and texts of up to `count` of the judged pairs, (n, D) each."""
-        drawn = generator(self.seed, "audit sample", self.place).permutation(self.judged)[:count]
-        images, texts = self.vectors(np.sort(drawn))
+    def sample(self, count: int, rows: IntArray | None = None) -> tuple[Tensor, Tensor]:
+        """Vectors of the images and texts of up to `count` of some pairs, of all that it may score, (n, D) each."""
+        drawn = generator(self.seed, "audit sample", self.place).permutation(self.covered if rows is None else rows)
+        images, texts = self.vectors(np.sort(drawn[:count]))
         return images.cpu(), texts.cpu()
 
-    def known_mismatches(self, kinds: Sequence[str] = KINDS) -> dict[str, dict[str, Array]]:
-        """Scores of pairs mismatched on purpose, a table a kind."""
-        described = unit(torch.cat(self.vectors(self.judged), dim=1).cpu().numpy()) if "near" in kinds else None
+    def synthetic_scores(
+        self, rows: IntArray | None = None, kinds: Sequence[str] = KINDS
+    ) -> dict[str, dict[str, Array]]:
+        """Scores of synthetic mismatches made of some pairs, of all that it may score; a table a kind."""
+        rows = self.covered if rows is None else rows
+        described = unit(torch.cat(self.vectors(rows), dim=1).cpu().numpy()) if "near" in kinds else None
         found = {}
         for kind in kinds:
-            place = KINDS.index(kind)
             drawn = draw_mismatches(
                 kind,
-                self.judged,
+                rows,
                 MOST_MISMATCHES,
-                images=self.pairs.image_index[self.judged],
-                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[self.judged].tolist()],
+                images=self.pairs.image_index[rows],
+                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[rows].tolist()],
                 described=described,
-                rng=generator(self.seed, "audit mismatches", place),
+                rng=generator(self.seed, "audit mismatches", KINDS.index(kind)),
                 nearest=NEAREST_IN_SPACE,
             )
             found[kind] = self.scores(drawn.image_of, drawn.caption_of)

@@ -1,4 +1,4 @@
-"""Rows drawn from a collection of embeddings: the bank, and pairs known to be mismatched."""
+"""Rows drawn from a collection of embeddings: the bank, and those that synthetic mismatches are made of."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import numpy as np
 import torch
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import Units, scored_columns, unit_vectors
+from truepair.audit.scoring.chunks import Units, unit_vectors
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import BoolArray, IntArray
 from truepair.errors import InputError
-from truepair.files import tensor_bytes
 from truepair.seeding import generator
 
 SAME = 1 - 1e-4
@@ -35,25 +34,6 @@ def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbou
             "numbers or only zeros in its image's or its text's vector. Embed the pairs again"
         )
     return Bank.of(units.images, units.texts, torch.from_numpy(units.rows), neighbours=neighbours, same=SAME)
-
-
-def null_bytes(collection: EmbeddingCollection, bank: Bank, count: int, *, seed: int) -> bytes:
-    """Scores of up to `count` pairs known to be mismatched, as a safetensors file: image of one row, text of another.
-
-    Up to `count` rows are drawn and put in a random order; every image gets the text some places further on, by as many
-    different shifts as it takes. Pairs whose images or whose texts are the same (`SAME`) are left out: the text of one
-    image fits the other as well.
-
-    Columns: image_rows, text_rows (q,) int64, and scores as in `chunks.chunk_bytes`; q is 0 where there is only one
-    pair.
-    """
-    units = usable_rows(collection, count, seed=seed, purpose="audit mismatches")
-    image_at, text_at = shifted(len(units.rows), count, seed=seed)
-    strangers = ~share_something(units, image_at, text_at)
-    image_at, text_at = image_at[strangers], text_at[strangers]
-    image_rows, text_rows = units.rows[image_at], units.rows[text_at]
-    scored = scored_columns(units.images[image_at], units.texts[text_at], bank, image_rows, text_rows)
-    return tensor_bytes({"image_rows": image_rows, "text_rows": text_rows, **scored})
 
 
 def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:
@@ -83,19 +63,6 @@ def usable_rows(collection: EmbeddingCollection, size: int, *, seed: int, purpos
     order = np.argsort(everything.rows)
     at = order[np.searchsorted(everything.rows, taken, sorter=order)]
     return Units(taken, everything.images[at], everything.texts[at], everything.unusable, everything.reason)
-
-
-def shifted(rows: int, count: int, *, seed: int) -> tuple[IntArray, IntArray]:
-    """(q,) places of an image and of another row's text, q = `count`, or rows · (rows − 1) where that is less.
-
-    No pair comes twice.
-    """
-    draw = generator(seed, "audit shifts")
-    order = draw.permutation(rows).astype(np.int64)
-    shifts = 1 + draw.permutation(max(0, rows - 1))[: -(-count // max(1, rows))]
-    images = [order for _ in shifts]
-    texts = [np.roll(order, shift) for shift in shifts.tolist()]
-    return np.concatenate([order[:0], *images])[:count], np.concatenate([order[:0], *texts])[:count]
 
 
 def _read(collection: EmbeddingCollection, rows: IntArray) -> Units:

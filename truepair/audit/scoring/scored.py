@@ -21,22 +21,6 @@ _DETAILS = {
 
 
 @dataclass(frozen=True)
-class NullScores:
-    """Pairs known to be mismatched, scored as the others: image of one row, text of another.
-
-    Attributes:
-        image_rows, text_rows: (q,) int64, never equal.
-        similarity, log_odds, indicators: as in `Scored`, (q,) each.
-    """
-
-    image_rows: IntArray
-    text_rows: IntArray
-    similarity: Array
-    log_odds: Array
-    indicators: dict[str, Array]
-
-
-@dataclass(frozen=True)
 class Scored:
     """A scored collection.
 
@@ -46,7 +30,6 @@ class Scored:
         similarity: (M,) float32, cosine of image and text.
         log_odds: (M,) float32, log odds of the matching probability.
         indicators: name (of `BANK_INDICATORS`) → (M,) float32 in [0, 1].
-        null: the known mismatches.
         unusable: (U,) int64, the rows that could not be scored, ascending.
         reasons: (U,) why, of `UNUSABLE`.
     """
@@ -56,7 +39,6 @@ class Scored:
     similarity: Array
     log_odds: Array
     indicators: dict[str, Array]
-    null: NullScores
     unusable: IntArray
     reasons: list[str]
 
@@ -93,20 +75,12 @@ def open_scored(folder: Path | str) -> Scored:
         for kind in places:
             places[kind] += len(columns[kind])
     whole = {name: whole[name][: places[kind]] for name, kind in kinds.items()}
-    null = place.columns(place.null)
     return Scored(
         folder=place.path,
         rows=whole["rows"],
         similarity=whole["similarity"],
         log_odds=whole["log_odds"],
         indicators={name: whole[name] for name in BANK_INDICATORS},
-        null=NullScores(
-            null["image_rows"],
-            null["text_rows"],
-            null["similarity"],
-            null["log_odds"],
-            {name: null[name] for name in BANK_INDICATORS},
-        ),
         unusable=whole["unusable"],
         reasons=[UNUSABLE[reason] for reason in whole["reason"].tolist()],
     )

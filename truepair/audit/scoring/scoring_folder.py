@@ -2,7 +2,6 @@
 
     scoring.json              fingerprint of the collection and options; another audit is refused
     bank.safetensors          the reference pairs
-    null.safetensors          scores of pairs known to be mismatched
     chunks/000000.safetensors scores of the first `chunk_rows` rows, …
 
 Every file is written whole or not at all, and one that exists is never computed again: whatever kills an audit, the
@@ -33,7 +32,7 @@ from truepair.files import (
     write_json_atomically,
 )
 
-RECIPE = 2
+RECIPE = 3
 """Counts changes to what the files hold."""
 
 
@@ -109,10 +108,6 @@ class ScoringFolder:
 
     def keep_chunk(self, span: Span, data: bytes) -> None:
         write_bytes_atomically(self.chunk(span), data)
-
-    @property
-    def null(self) -> Path:
-        return self.path / "null.safetensors"
 
     @property
     def has_bank(self) -> bool:

@@ -82,12 +82,10 @@ def proposals(result: AuditResult) -> tuple[Columns, Columns, Columns]:
     """Columns of the proposed captions, of the proposed images, and of the swaps of the pairs of a slice."""
     found, collection = result.rematch, result.collection
     seat = np.full(len(result), -1, dtype=np.int64)  # of a pair among the suspicious ones
-    seat[found.rows] = np.arange(len(found.rows))
-    captions = Words(
-        result, found.caption_from, proposed_caption=collection.captions, proposed_caption_pair=collection.ids
-    )
-    images = Words(result, found.image_from, proposed_image=collection.image_names, proposed_image_pair=collection.ids)
-    swaps = Words(result, found.swap_with, swap_with=collection.ids)
+    seat[result.at(found.rows)] = np.arange(len(found.rows))
+    captions = Words(found.caption_from, proposed_caption=collection.captions, proposed_caption_pair=collection.ids)
+    images = Words(found.image_from, proposed_image=collection.image_names, proposed_image_pair=collection.ids)
+    swaps = Words(found.swap_with, swap_with=collection.ids)
 
     def of(words: Words, fit: tuple[str, Any] | None) -> Columns:
         def columns(piece: slice) -> dict[str, Any]:
@@ -108,24 +106,23 @@ def proposals(result: AuditResult) -> tuple[Columns, Columns, Columns]:
 
 
 class Words:
-    """Ids, captions or names of the pairs at `positions` (−1 = none), read once in the order of the collection."""
+    """Ids, captions or names of the pairs of `rows` (−1 = none), read once in the order of the source."""
 
-    def __init__(self, result: AuditResult, positions: IntArray, **readers: Callable[[int, int], list[str]]) -> None:
+    def __init__(self, rows: IntArray, **readers: Callable[[int, int], list[str]]) -> None:
         import pyarrow
 
-        self.positions = positions
-        wanted = np.unique(positions[positions >= 0])
-        self.seats = np.searchsorted(wanted, positions)
+        self.rows = rows
+        wanted = np.unique(rows[rows >= 0])
+        self.seats = np.searchsorted(wanted, rows)
         self.words = {
-            name: pyarrow.array(words_at(read, result.rows[wanted]), pyarrow.large_string())
-            for name, read in readers.items()
+            name: pyarrow.array(words_at(read, wanted), pyarrow.large_string()) for name, read in readers.items()
         }
 
     def has(self, entries: IntArray, known: BoolArray) -> BoolArray:
-        return known & (self.positions[np.where(known, entries, 0)] >= 0) if len(self.positions) else known
+        return known & (self.rows[np.where(known, entries, 0)] >= 0) if len(self.rows) else known
 
     def at(self, entries: IntArray, known: BoolArray) -> dict[str, Any]:
-        """The columns for entries of `positions`; null where not known, or where there is none."""
+        """The columns for entries of `rows`; null where not known, or where there is none."""
         import pyarrow
 
         has = self.has(entries, known)
@@ -144,11 +141,11 @@ class Memberships:
         kinds = dict.fromkeys(group.kind for group in result.duplicates)
         self.groups = {kind: np.full(size, -1, dtype=np.int64) for kind in kinds}
         for number, group in enumerate(result.duplicates):
-            self.groups[group.kind][group.rows] = number
+            self.groups[group.kind][result.at(group.rows)] = number
         firsts = np.array([group.rows[0] for group in result.duplicates], dtype=np.int64)
-        self.first = firsts
+        self.first, self.rows = firsts, result.rows
         wanted, self.seats = np.unique(firsts, return_inverse=True)
-        self.ids = pyarrow.array(words_at(result.collection.ids, result.rows[wanted]), pyarrow.string())
+        self.ids = pyarrow.array(words_at(result.collection.ids, wanted), pyarrow.string())
 
     def columns(self, piece: slice) -> dict[str, Any]:
         import pyarrow
@@ -162,7 +159,7 @@ class Memberships:
             group = np.where(group < 0, here, group)
         none = group < 0
         others = ~none
-        others[others] = self.first[group[others]] != np.arange(piece.start, piece.stop)[others]
+        others[others] = self.first[group[others]] != self.rows[piece][others]
         index = np.zeros(size, dtype=np.int64)
         index[others] = self.seats[group[others]]
         return {

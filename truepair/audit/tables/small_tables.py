@@ -58,8 +58,8 @@ def write_duplicates(result: AuditResult, path: Path) -> None:
         pieces = np.cumsum(sizes) // PIECE
         for piece in np.unique(pieces) if len(groups) else [0]:
             numbers = np.flatnonzero(pieces == piece)
-            positions = np.concatenate([np.empty(0, np.int64), *(groups[number].rows for number in numbers)])
-            wanted, seats = np.unique(result.rows[positions], return_inverse=True)
+            rows = np.concatenate([np.empty(0, np.int64), *(groups[number].rows for number in numbers)])
+            wanted, seats = np.unique(rows, return_inverse=True)
             columns: dict[str, Any] = {
                 "group": np.repeat(numbers, sizes[numbers]),
                 "kind": [groups[number].kind for number in numbers for _ in groups[number].rows],

@@ -18,7 +18,7 @@ from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
 from truepair.phrases import are, counted, percent, percent_span
 
-WAYS = {
+SCORED_BY = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",
     "run": "a trained run",
     "embeddings": "the given embeddings",
@@ -31,7 +31,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
     facts = {
         "truepair": __version__,
         "collection": result.collection.name,
-        "way": result.way,
+        "scored_by": result.scored_by,
         "pairs": size,
         "noise_rate": verdict.noise_rate,
         "noise_rate_low": verdict.noise_rate_low,
@@ -92,7 +92,7 @@ def trial_of(result: AuditResult) -> str | None:
 
 
 def swaps_of(result: AuditResult) -> IntArray:
-    """(n, 2) positions of pairs that exchanged their captions, each two once, most suspicious first."""
+    """(n, 2) rows of pairs that exchanged their captions, each two once, most suspicious first."""
     found = result.rematch
     both = np.stack([found.rows, found.swap_with], axis=1)[found.swap_with >= 0]
     if not len(both):
@@ -125,9 +125,9 @@ def problems_of(result: AuditResult) -> dict[str, dict[str, int]]:
 
 
 def worst_of(result: AuditResult, count: int) -> IntArray:
-    """Positions of the pairs least likely to match, least first; equal ones by similarity, then by place."""
+    """Rows of the pairs least likely to match, least first; equal ones by similarity, then by place."""
     order: IntArray = np.lexsort((result.similarity, result.verdict.p_match))[:count]
-    return order
+    return result.rows[order]
 
 
 def plain(value: Any) -> Any:

@@ -6,6 +6,8 @@ import shutil
 import textwrap
 import unicodedata
 
+import numpy as np
+
 from truepair.audit.result import AuditResult
 from truepair.audit.tables.summary import (
     duplicates_of,
@@ -41,7 +43,7 @@ def summary_lines(result: AuditResult) -> list[tuple[str, str]]:
     flagged = int(verdict.flagged.sum())
     span = percent_span(verdict.noise_rate_low, verdict.noise_rate_high)
     lines = [
-        ("audit", f"{one_line(result.collection.name, 60)}, by {result.way}"),
+        ("audit", f"{one_line(result.collection.name, 60)}, by {result.scored_by}"),
         ("verdict", one_line(statement(result), 400)),
         ("noise rate", f"{percent(verdict.noise_rate)}, 95 % interval {span}"),
         ("flagged", f"{flagged:,} of {counted(size, 'pair')}" + (f" ({percent(flagged / size)})" if size else "")),
@@ -78,8 +80,8 @@ def score_text(result: AuditResult) -> str:
 def table_of(result: AuditResult) -> str:
     room = max(REASON, shutil.get_terminal_size((LINE, 24)).columns - LINE + REASON)
     rows = [["", "p_match", "pair", "caption", "reason"]]
-    for rank, position in enumerate(worst_of(result, WORST).tolist(), start=1):
-        row = int(result.rows[position])
+    for rank, row in enumerate(worst_of(result, WORST).tolist(), start=1):
+        position = int(result.at(np.array(row)))
         collection = result.collection
         rows.append(
             [

@@ -8,16 +8,16 @@ import numpy as np
 
 from truepair.data.pairs import Array
 
-LEAST_YARDSTICK = 20
+LEAST_SYNTHETIC = 20
 QUANTILES = 60
 WIDTH = 3.3  # standard errors: the least of many ratios is less certain than each; so drawn samples are covered to 95 %
 CAUTION = 3.0  # standard errors: with fewer, the luckiest of the small quantiles is taken, and π is too small
-MOST = 0.95  # of the yardstick: the highest pairs of f₀ tell nothing of the low end
+MOST = 0.95  # of the synthetic: the highest pairs of f₀ tell nothing of the low end
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """π, its standard error, and the quantile of the yardstick below which given and known pairs were counted."""
+    """π, its standard error, and the quantile of the synthetic mismatches below which pairs were counted."""
 
     share: float
     error: float
@@ -25,7 +25,7 @@ class Estimate:
 
 
 def estimate_share(score: Array, ruler: Array) -> Estimate:
-    """π: given pairs below a quantile q of the yardstick, as a share of all, over q.
+    """π: given pairs below a quantile q of the synthetic, as a share of all, over q.
 
     Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
     upper end of the ratio is least.
@@ -40,7 +40,7 @@ def estimate_share(score: Array, ruler: Array) -> Estimate:
         ruler: (P,) of known mismatches, P ≥ 20.
     """
     ruler = np.sort(ruler)
-    counts = np.linspace(max(LEAST_YARDSTICK // 2, len(ruler) // 20), len(ruler) * MOST, QUANTILES).astype(int)
+    counts = np.linspace(max(LEAST_SYNTHETIC // 2, len(ruler) // 20), len(ruler) * MOST, QUANTILES).astype(int)
     edges = np.unique(ruler[counts - 1])
     quantile = np.searchsorted(ruler, edges, side="right") / len(ruler)  # more than the count where there are ties
     usable = quantile <= MOST if quantile[0] <= MOST else quantile == quantile[0]

@@ -1,9 +1,7 @@
 """Whether some captions belong to another pair of the same kind of thing, and what that changes.
 
 A near mismatch scores between a matched pair and a random mismatch, so that no low end of the scores belongs to it
-alone, and a yardstick of random mismatches misses it. Local ranks (`local_ranks`) count it like any other, only less
-exactly than the yardstick counts random ones. So they are believed where they find plainly more mismatches than the
-yardstick does; else all are taken as random.
+alone, and random synthetic mismatches miss it. Local ranks count it like any other, only less exactly.
 """
 
 from __future__ import annotations
@@ -13,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from truepair.audit.verdict.local_ranks import LocalShare
+from truepair.audit.verdict.local_share import LocalShare
 from truepair.audit.verdict.low_end import Estimate
 from truepair.data.pairs import Array
 
 LEAST_MORE, MORE_OF_RANDOM = 0.06, 0.35
-"""How much more the local ranks have to find: so much, and so much of what the yardstick found, and their own error.
+"""How much more the local ranks have to find: so much, so much of the other estimate, and their own error.
 
 Where all mismatches are random they find somewhat more as well, because noise makes models see worse. Set on seed 0 of
 `fashion_precomp`, `emoji` and `scenes`. Seen with all seeds of `results/audit`: without noise at most 0.044 more; with
@@ -35,7 +33,7 @@ MOST_NEAR = 0.99  # of the mismatched pairs: the lowest scores are a random mism
 @dataclass(frozen=True)
 class NearMismatches:
     """Attributes:
-    share: π of all mismatches, near and random; that of the yardstick where near ones are not believed in.
+    share: π of all mismatches, near and random; that of the synthetic mismatches where near ones are not believed in.
     error: its standard error.
     at_most: what local ranks found, whether believed or not: π may be so large.
     believed: whether there are near mismatches.
@@ -48,7 +46,7 @@ class NearMismatches:
 
 
 def near_mismatches(random: Estimate, local: LocalShare | None) -> NearMismatches:
-    """The share of mismatches, by the yardstick of random ones and by the local ranks."""
+    """The share of mismatches, by the synthetic mismatches of random ones and by the local ranks."""
     if local is None:
         return NearMismatches(random.share, random.error, random.share, False)
     enough = LEAST_MORE + MORE_OF_RANDOM * random.share + local.error

@@ -1,6 +1,6 @@
-"""From the evidence on every pair to one calibrated probability, by a yardstick of pairs known to be mismatched.
+"""From the evidence on every pair to one calibrated probability, by synthetic mismatches.
 
-Nobody knows which of the given pairs are wrong, but wrong pairs are easily made (`yardstick`). Scored in the very same
+Nobody knows which of the given pairs are wrong, but wrong pairs are easily made (`synthetic`). Scored in the very same
 way, they show how the evidence of a mismatched pair is distributed, f₀. The given pairs are distributed as f = (1 − π)
 f_matched + π f₀ with an unknown share π of mismatched ones, so that
 
@@ -18,19 +18,21 @@ few. So π is found by what held-out models say as well, who may be shown any nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from truepair.audit.result import Verdict
 from truepair.audit.scoring.evidence import HeldOut, checked_evidence, varying
-from truepair.audit.scoring.yardstick import KINDS
+from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.audit.verdict.calibration import Calibration
-from truepair.audit.verdict.local_ranks import LocalShare
-from truepair.audit.verdict.low_end import LEAST_YARDSTICK, WIDTH, Estimate, estimate_share, pooled
+from truepair.audit.verdict.local_share import LocalShare, share_below_median
+from truepair.audit.verdict.low_end import LEAST_SYNTHETIC, WIDTH, Estimate, estimate_share, pooled
+from truepair.audit.verdict.mixture import mixture_verdict
 from truepair.audit.verdict.near_mismatches import near_mismatches, near_weight, record
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, BoolArray
 from truepair.errors import InputError
 from truepair.seeding import generator
 
@@ -42,9 +44,59 @@ NO_SIGN = 0.01
 """Below this the estimate is what unusual but right pairs look like; it is not taken as a sign of noise."""
 
 
+def verdict_of_scored(scored: ScoredPairs, *, seed: int = 0) -> Verdict:
+    """The verdict on all scored pairs. Those that the scoring model was trained on are judged apart from the others, by
+    a mixture of two groups: synthetic mismatches tell nothing of pairs that a model knows by heart.
+    """
+    evidence = scored.given.log_odds
+    trained_on = np.zeros(len(evidence), dtype=bool) if scored.trained_on is None else scored.trained_on
+    parts = []
+    if trained_on.any():
+        parts.append((trained_on, mixture_verdict(evidence[trained_on], seed=seed)))
+    if not trained_on.all():
+        unseen = evidence[~trained_on]
+        known = ~np.isnan(unseen).any(axis=0)  # not the memory, where only the others have one
+        parts.append((~trained_on, unseen_verdict(unseen[:, known], scored, seed)))
+    verdict = parts[0][1] if len(parts) == 1 else joined(parts)
+    return replace(verdict, details={**verdict.details, "bank": scored.bank, **scored.details})
+
+
+def unseen_verdict(evidence: Array, scored: ScoredPairs, seed: int) -> Verdict:
+    """Of pairs that the scoring model was not trained on."""
+    synthetic = {kind: known.log_odds for kind, known in scored.synthetic.items()}
+    if len(synthetic.get("random", ())) < LEAST_SYNTHETIC:
+        return mixture_verdict(evidence, seed=seed)
+    local = share_below_median(scored.local) if scored.local else None
+    return judge(evidence, synthetic, held_out=scored.held_out, local=local, seed=seed)
+
+
+def joined(parts: Sequence[tuple[BoolArray, Verdict]]) -> Verdict:
+    """The verdicts on parts of the pairs as one; shares and their intervals count as the parts do."""
+    size = len(parts[0][0])
+    p_match, flagged = np.empty(size, dtype=np.float32), np.empty(size, dtype=bool)
+    for rows, verdict in parts:
+        p_match[rows], flagged[rows] = verdict.p_match, verdict.flagged
+    weights = [float(rows.mean()) for rows, _ in parts]
+
+    def mean(name: str) -> float:
+        return float(sum(weight * getattr(verdict, name) for weight, (_, verdict) in zip(weights, parts, strict=True)))
+
+    doubts = [verdict.doubt for _, verdict in parts if verdict.doubt]
+    return Verdict(
+        p_match=p_match,
+        flagged=flagged,
+        noise_rate=mean("noise_rate"),
+        noise_rate_low=mean("noise_rate_low"),
+        noise_rate_high=mean("noise_rate_high"),
+        two_groups=any(verdict.two_groups for _, verdict in parts),
+        doubt="; ".join(doubts) if len(doubts) == len(parts) else None,
+        details={**parts[0][1].details, **parts[-1][1].details},
+    )
+
+
 def judge(
     evidence: Array,
-    yardstick: Mapping[str, Array],
+    synthetic: Mapping[str, Array],
     *,
     held_out: HeldOut | None = None,
     local: LocalShare | None = None,
@@ -55,7 +107,7 @@ def judge(
     Args:
         evidence: (M, d) what speaks for each given pair, a column a kind of evidence, larger = better matched, on a
             scale of log odds or the like; any float dtype.
-        yardstick: the same of pairs known to be mismatched, (P, d) each: `random`, and `near` where there are such.
+        synthetic: the same of pairs known to be mismatched, (P, d) each: `random`, and `near` where there are such.
         held_out: evidence of which there are more known mismatches; π is found by both.
         local: π by local ranks; without it near mismatches are not asked for.
         seed: of the pairs that weights are learned from, where there are very many.
@@ -65,11 +117,10 @@ def judge(
         the few pairs that are as bad as chance are still flagged, at most the share π of them.
 
     Raises:
-        InputError: evidence or yardstick is empty, too short, not finite, or of different width, or the yardstick is of
-            an unknown kind.
+        InputError: evidence or synthetic mismatches are empty, too few, not finite, or of different width or kind.
     """
     given = checked_evidence(evidence, "evidence")
-    rulers = {kind: checked_evidence(rows, f"yardstick {kind}") for kind, rows in yardstick.items() if len(rows)}
+    rulers = {kind: checked_evidence(rows, f"synthetic {kind}") for kind, rows in synthetic.items() if len(rows)}
     check_rulers(given, rulers)
     if not varying(np.concatenate([given, *rulers.values()])).any():
         return nothing_told(len(given), rulers)
@@ -77,7 +128,7 @@ def judge(
     random = Ruler.of({"random": rulers["random"]}, {"random": 1.0})
     weights = combine(given, random, rng)
     estimate = seen = estimate_share(given @ weights, random.rows @ weights)
-    if held_out is not None and len(held_out.known) >= LEAST_YARDSTICK:
+    if held_out is not None and len(held_out.known) >= LEAST_SYNTHETIC:
         estimate = pooled(seen, held_out_share(held_out, rng))
         weights = combine(given, random, rng, share=estimate.share)
     found = near_mismatches(estimate, local)
@@ -103,7 +154,7 @@ def judge(
         two_groups=bool(two_groups),
         doubt=None if two_groups else doubt_of(high),
         details={
-            "known_mismatched": {kind: len(rows) for kind, rows in rulers.items()},
+            "synthetic_mismatches": {kind: len(rows) for kind, rows in rulers.items()},
             "weights": [round(float(weight), 6) for weight in weights],
             "low_end": round(estimate.quantile, 4),
             "random_only": round(estimate.share, 4),
@@ -130,7 +181,7 @@ def nothing_told(pairs: int, rulers: Mapping[str, Array]) -> Verdict:
         noise_rate_high=1.0,
         two_groups=False,
         doubt="the evidence is the same for every pair and for those known to be mismatched: nothing can be told by it",
-        details={"known_mismatched": {kind: len(rows) for kind, rows in rulers.items()}},
+        details={"synthetic_mismatches": {kind: len(rows) for kind, rows in rulers.items()}},
     )
 
 
@@ -141,22 +192,22 @@ def doubt_of(high: float) -> str:
 
 
 def check_rulers(given: Array, rulers: Mapping[str, Array]) -> None:
-    """Refuse yardsticks that cannot be measured by.
+    """Refuse synthetic that cannot be measured by.
 
     Raises:
         InputError: see `judge`.
     """
-    if len(rulers.get("random", ())) < LEAST_YARDSTICK:
+    if len(rulers.get("random", ())) < LEAST_SYNTHETIC:
         raise InputError(
-            f"{len(rulers.get('random', ()))} pairs known to be mismatched; at least {LEAST_YARDSTICK} are needed to "
+            f"{len(rulers.get('random', ()))} pairs known to be mismatched; at least {LEAST_SYNTHETIC} are needed to "
             "measure by. Audit more pairs"
         )
     for kind, rows in rulers.items():
         if kind not in KINDS:
-            raise InputError(f"a yardstick is of the kind {kind!r}; expected {' or '.join(KINDS)}")
+            raise InputError(f"synthetic mismatches are of the kind {kind!r}; expected {' or '.join(KINDS)}")
         if given.shape[1] != rows.shape[1]:
             raise InputError(
-                f"evidence has {given.shape[1]} columns, the yardstick {kind} {rows.shape[1]}; expected the same"
+                f"evidence has {given.shape[1]} columns, synthetic {kind} {rows.shape[1]}; expected the same"
             )
 
 
@@ -198,7 +249,7 @@ def combine(given: Array, ruler: Ruler, rng: np.random.Generator, share: float |
         score, known = given @ weights, ruler.rows @ weights
         now = estimate_share(score, known).share if share is None else share
         if now <= NO_SIGN:
-            break  # there is nothing to learn a mismatch from but the yardstick itself
+            break  # there is nothing to learn a mismatch from but the synthetic mismatches itself
         matched = Calibration.of(score, known, ruler.weights, now)(score)
         learned = np.zeros(len(spread))
         learned[usable] = np.maximum(

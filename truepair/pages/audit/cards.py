@@ -7,6 +7,8 @@ import io
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from truepair.audit.result import AuditResult
 from truepair.audit.scoring.row_ranges import whole
 from truepair.audit.tables.summary import plain
@@ -54,7 +56,7 @@ class Card:
 
 
 class Album:
-    """Pairs by their position among the scored ones.
+    """Pairs by their row.
 
     Attributes:
         cramped: whether a picture was left out for want of room.
@@ -65,10 +67,10 @@ class Album:
         self.room = BUDGET
         self.cramped = False
         self.sources: dict[int, str | None] = {}
-        self.seats = {int(position): seat for seat, position in enumerate(result.rematch.rows)}
+        self.seats = {int(row): seat for seat, row in enumerate(result.rematch.rows)}
 
-    def shown(self, position: int) -> Shown:
-        row, collection = int(self.result.rows[position]), self.result.collection
+    def shown(self, row: int) -> Shown:
+        collection = self.result.collection
         name, caption, image = (
             whole(read(row, row + 1)[0]) for read in (collection.ids, collection.captions, collection.image_names)
         )
@@ -87,23 +89,23 @@ class Album:
                 self.sources[row] = None
         return self.sources[row]
 
-    def card(self, rank: int, position: int, *, proposals: bool = True) -> Card:
-        result = self.result
+    def card(self, rank: int, row: int, *, proposals: bool = True) -> Card:
+        result, position = self.result, int(self.result.at(np.array(row)))
         return Card(
             rank=rank,
-            pair=self.shown(position),
+            pair=self.shown(row),
             p_match=float(result.verdict.p_match[position]),
             similarity=float(result.similarity[position]),
             flagged=bool(result.verdict.flagged[position]),
             reason=result.reasons[position],
             indicators=[(name, plain(float(values[position]))) for name, values in result.indicators.items()],
             mismatched=None if result.mismatched is None else bool(result.mismatched[position]),
-            caption=self.proposal(position, "caption") if proposals else None,
-            image=self.proposal(position, "image") if proposals else None,
+            caption=self.proposal(row, "caption") if proposals else None,
+            image=self.proposal(row, "image") if proposals else None,
         )
 
-    def proposal(self, position: int, side: str) -> Proposal | None:
-        seat, found = self.seats.get(position), self.result.rematch
+    def proposal(self, row: int, side: str) -> Proposal | None:
+        seat, found = self.seats.get(row), self.result.rematch
         if seat is None:
             return None
         source, fit = (
@@ -111,7 +113,7 @@ class Album:
         )
         return (
             None
-            if source[seat] < 0 or source[seat] == position
+            if source[seat] < 0 or source[seat] == row
             else Proposal(self.shown(int(source[seat])), float(fit[seat]))
         )
 

@@ -40,7 +40,7 @@ SCORES_EXPLAINED = {
 def meanings(result: AuditResult) -> dict[str, str]:
     """Word → what it means, of every word of the page that needs it."""
     verdict = result.verdict
-    if "known_mismatched" in verdict.details:
+    if "synthetic_mismatches" in verdict.details:
         probability = (
             "The probability that image and caption belong together. It is measured against pairs mismatched on "
             "purpose, so that of all pairs with 0.8 about eight in ten should be right."

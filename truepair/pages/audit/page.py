@@ -13,7 +13,7 @@ from truepair import __version__
 from truepair.audit.result import AuditResult
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.tables.summary import (
-    WAYS,
+    SCORED_BY,
     duplicates_of,
     problems_of,
     statement,
@@ -87,7 +87,7 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
     return environment.get_template("page.html").render(
         version=__version__,
         name=clipped(result.collection.name, 120),
-        way=WAYS.get(result.way, result.way),
+        scored_by=SCORED_BY.get(result.scored_by, result.scored_by),
         size=size,
         verdict=verdict,
         flagged=int(verdict.flagged.sum()),
@@ -101,12 +101,12 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         estimate=charts.estimate(verdict, truth),
         reliability=charts.reliability(bins) if bins else None,
         bins=bins,
-        worst=[album.card(rank, int(position)) for rank, position in enumerate(lowest, start=1)],
+        worst=[album.card(rank, int(row)) for rank, row in enumerate(lowest, start=1)],
         borderline=[
-            album.card(rank, position, proposals=False)
-            for rank, position in enumerate(borderline_of(result, lowest, borderline), start=1)
+            album.card(rank, row, proposals=False)
+            for rank, row in enumerate(borderline_of(result, lowest, borderline), start=1)
         ],
-        swaps=[[album.shown(int(position)) for position in both] for both in swaps_of(result)[:SWAPS]],
+        swaps=[[album.shown(int(row)) for row in both] for both in swaps_of(result)[:SWAPS]],
         swap_count=len(swaps_of(result)),
         proposals=len(result.rematch.rows),
         duplicates=kinds_of(result, album),
@@ -135,21 +135,18 @@ def scores_of(result: AuditResult) -> dict[str, float]:
 
 
 def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]:
-    """Positions of the pairs whose probability is closest to ½, beside those taken; ties by place."""
+    """Rows of the pairs whose probability is closest to ½, beside those taken; ties by place."""
     distance = np.abs(result.verdict.p_match.astype(np.float64) - 0.5)
-    distance[taken] = np.inf
+    distance[result.at(taken)] = np.inf
     order = np.argsort(distance, kind="stable")[:count]
-    return [int(position) for position in order if distance[position] < 0.4]
+    return [int(result.rows[place]) for place in order if distance[place] < 0.4]
 
 
 def kinds_of(result: AuditResult, album: Album) -> list[Kind]:
     found = []
     for kind, counts in duplicates_of(result).items():
         largest = [group for group in result.duplicates if group.kind == kind][:GROUPS]
-        shown = [
-            Group([album.shown(int(position)) for position in group.rows[:MEMBERS]], len(group.rows))
-            for group in largest
-        ]
+        shown = [Group([album.shown(int(row)) for row in group.rows[:MEMBERS]], len(group.rows)) for group in largest]
         found.append(
             Kind(
                 kind,

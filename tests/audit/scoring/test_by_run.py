@@ -1,7 +1,8 @@
-"""The way by a finished run: pairs it was trained on, other pairs, and engines that have no vector of an item."""
+"""Scoring by a finished run: pairs it was trained on, other pairs, and engines that have no vector of an item."""
 
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +19,16 @@ from tests.audit.small_audits import (
     summary_of,
 )
 from truepair.audit import AuditOptions
-from truepair.audit.scoring import cell_space
-from truepair.audit.scoring.cell_space import CellSpace
-from truepair.audit.scoring.run_way import by_run, trained_on_them
+from truepair.audit.rematch.rematch import Items, rematch
+from truepair.audit.scoring import cross_attention_space
+from truepair.audit.scoring.by_run import beliefs_of, score_by_run
+from truepair.audit.scoring.cross_attention_space import CrossAttentionSpace
+from truepair.audit.verdict.mixture import mixture_verdict
+from truepair.audit.verdict.verdict import verdict_of_scored
+from truepair.data.pairs import Images, Pairs, Texts
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.errors import InputError, RunFolderError
+from truepair.progress import Progress
 from truepair.training.fit import open_run
 from truepair.training.setup import Setup
 
@@ -46,7 +52,7 @@ def runs(tiny, tmp_path_factory):
 
 
 def seen_by(run, pairs, folder, *, bank=32):
-    return by_run(pairs, run, folder, bank=bank, seed=0, device="cpu", progress=False)
+    return score_by_run(pairs, run, folder, bank=bank, seed=0, device="cpu", progress=Progress(False))
 
 
 # ---- any engine ----
@@ -54,14 +60,14 @@ def seen_by(run, pairs, folder, *, bank=32):
 
 @pytest.mark.parametrize("engine", list(MODELS))
 def test_pairs_the_run_was_trained_on_have_its_memory(tiny, runs, tmp_path, engine, capsys):
-    """The model learned them by heart, so no yardstick can be made of them: a mixture judges."""
+    """The model learned them by heart, so they are judged by a mixture and not by synthetic mismatches."""
     out = tmp_path / "out"
     options = ["--noise", "0.4", "--noise-seed", "0"]
     assert run_cli(tiny, out, *options, *BY_RUN, str(runs / engine)) == 0
     rows, facts = rows_of(out), summary_of(out)
     belief = parquet.read_table(runs / engine / "pairs.parquet")["p_match"].to_pylist()
     np.testing.assert_allclose([row["indicator_memory"] for row in rows], belief, atol=1e-6)
-    assert facts["way"] == "run" and facts["verdict"]["trained_on_these_pairs"] is True
+    assert facts["scored_by"] == "run" and facts["verdict"]["trained_on"] == len(rows)
     assert facts["options"]["run"] == str(runs / engine) and "folds" not in facts["options"]
     kept = {"matching", "rank", "certainty", "memory"}
     assert set(facts["indicators"]) == kept | ({"structure", "neighbours"} if engine == "global" else set())
@@ -72,7 +78,7 @@ def test_pairs_the_run_was_trained_on_have_its_memory(tiny, runs, tmp_path, engi
     assert run_cli(tiny, out, *options, *BY_RUN, str(runs / ("saf" if engine == "sgr" else "sgr"))) == 2
     assert "holds an audit by another run" in capsys.readouterr().err
     assert run_cli(tiny, out, *options, *QUICK) == 2
-    assert "way = 'run', now it is 'cross-fitting'" in capsys.readouterr().err
+    assert "scored_by = 'run', now it is 'cross-fitting'" in capsys.readouterr().err
     assert contents(out)["pairs.parquet"] == before
 
 
@@ -82,8 +88,8 @@ def test_other_pairs_are_measured_by_known_mismatches(tiny, runs, tmp_path, engi
     assert run_cli(tiny, out, "--split", "test", *BY_RUN, str(runs / engine)) == 0
     rows, facts = rows_of(out), summary_of(out)
     assert len(rows) == 32 and "indicator_memory" not in rows[0]
-    assert facts["verdict"]["trained_on_these_pairs"] is False
-    assert facts["verdict"]["known_mismatched"] == {"random": 32, "near": 32}
+    assert facts["verdict"]["trained_on"] == 0
+    assert facts["verdict"]["synthetic_mismatches"] == {"random": 32, "near": 32}
 
 
 def test_scores_of_a_run_are_the_similarities_of_its_model(tiny, runs, tmp_path):
@@ -92,23 +98,87 @@ def test_scores_of_a_run_are_the_similarities_of_its_model(tiny, runs, tmp_path)
         seen = seen_by(runs / engine, pairs, tmp_path / engine)
         whole = open_run(runs / engine).model.similarity(pairs).numpy()
         np.testing.assert_allclose(seen.given.similarity, whole[pairs.image_index, pairs.text_index], atol=1e-6)
-        for known in seen.yardstick.values():
+        for known in seen.synthetic.values():
             assert list(known.columns) == list(seen.given.columns)
-            assert known.evidence.shape[1] == seen.given.evidence.shape[1] == (2 if engine == "global" else 1)
+            assert known.log_odds.shape[1] == seen.given.log_odds.shape[1] == (2 if engine == "global" else 1)
 
 
-def test_trained_on_them_means_pair_by_pair(tiny, runs):
-    """Labels and truth do not matter; other captions, other images or fewer pairs do."""
+def known_to(run, pairs):
+    return ~np.isnan(beliefs_of(run, pairs)[0])
+
+
+def test_what_the_run_was_trained_on_is_told_pair_by_pair(tiny, runs):
+    """By the features of the image and the words; whatever else is changed about the pairs."""
     run, pairs = open_run(runs / "global"), truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
     labels = np.zeros(len(pairs), dtype=np.int64)
-    for same in (pairs, pairs.without_truth(), replace(pairs, labels=labels, class_names=("a",))):
-        assert trained_on_them(run, same)
-    texts = replace(pairs.texts, captions=("another", *pairs.texts.captions[1:]))
+    spaced = replace(pairs.texts, captions=tuple(f" {caption.upper()}" for caption in pairs.texts.captions))
+    features = replace(pairs.images, features=pairs.images.features.astype(np.float32), ids=("x",) * 48)
+    for same in (pairs, replace(pairs, labels=labels, class_names=("a",)), replace(pairs, texts=spaced)):
+        assert known_to(run, same).all()
+    assert known_to(run, replace(pairs, images=features)).all()
+    some = pairs.take(np.random.default_rng(0).permutation(96)[:50])
+    belief = parquet.read_table(run.folder.pairs, columns=["belief"])["belief"].to_numpy()
+    np.testing.assert_allclose(beliefs_of(run, some)[0], belief[np.array(some.source_rows)], atol=1e-6)
+    changed = replace(pairs.texts, captions=("another", *pairs.texts.captions[1:]))
+    assert known_to(run, replace(pairs, texts=changed)).sum() == 96 - (pairs.text_index == 0).sum()
+    clean, trained = truepair.load(tiny), set(zip(pairs.image_index.tolist(), pairs.texts.captions, strict=True))
+    expected = [key in trained for key in zip(clean.image_index.tolist(), clean.texts.captions, strict=True)]
+    assert known_to(run, clean).tolist() == expected and 0 < sum(expected) < 96
+    assert not known_to(run, truepair.load(tiny, "test")).any()
+    assert not known_to(replace(run, result={**run.result, "pairs": None}), pairs).any()  # an imported model
+
+
+def test_known_and_other_pairs_are_judged_apart(tiny, runs, tmp_path):
+    """Half of the pairs are those of the run: only the others are measured by synthetic mismatches, made of them."""
+    pairs = truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
+    other = truepair.load(tiny, "test")
+    both = join(pairs, other)
+    seen = seen_by(runs / "global", both, tmp_path)
+    assert seen.trained_on.tolist() == [True] * 96 + [False] * 32
+    assert np.isnan(seen.given.columns["memory"][96:]).all() and not np.isnan(seen.given.columns["memory"][:96]).any()
+    assert all(len(table.log_odds) <= 32 and table.log_odds.shape[1] == 2 for table in seen.synthetic.values())
+    verdict = verdict_of_scored(seen)
+    known = mixture_verdict(seen.given.log_odds[:96])
+    np.testing.assert_array_equal(verdict.p_match[:96], known.p_match)
+    alone = verdict_of_scored(replace(seen, given=unseen_of(seen), trained_on=None))
+    np.testing.assert_array_equal(verdict.p_match[96:], alone.p_match)
+    assert verdict.noise_rate == pytest.approx((96 * known.noise_rate + 32 * alone.noise_rate) / 128)
+    assert verdict.details["trained_on"] == 96
+
+
+def test_old_runs_are_told_by_names_and_damaged_tables_are_refused(tiny, runs, tmp_path):
+    run, pairs = open_run(runs / "global"), truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
+    table = parquet.read_table(run.folder.pairs)
+    shutil.copytree(runs / "global", tmp_path / "old")
+    old = open_run(tmp_path / "old")
+    parquet.write_table(table.drop_columns(["image_digest"]), old.folder.pairs)
+    beliefs, by_content = beliefs_of(old, pairs)
+    assert not by_content and not np.isnan(beliefs).any()
     renamed = replace(pairs.images, ids=("another", *pairs.images.ids[1:]))
-    for other in (truepair.load(tiny), replace(pairs, texts=texts), replace(pairs, images=renamed)):
-        assert not trained_on_them(run, other)
-    assert not trained_on_them(run, pairs.take(np.arange(95)))
-    assert not trained_on_them(replace(run, result={**run.result, "pairs": None}), pairs)  # an imported model
+    assert known_to(old, replace(pairs, images=renamed)).sum() == 96 - (pairs.image_index == 0).sum()
+    parquet.write_table(table.drop_columns(["caption"]), old.folder.pairs)
+    with pytest.raises(RunFolderError, match="has no column caption"):
+        beliefs_of(old, pairs)
+    old.folder.pairs.write_bytes(b"PAR1 damaged")
+    with pytest.raises(RunFolderError, match="cannot be read"):
+        beliefs_of(old, pairs)
+
+
+def unseen_of(seen):
+    part = seen.given.take(np.arange(96, 128))
+    return replace(part, log_odds=part.log_odds[:, :2])
+
+
+def join(first, second):
+    """The pairs of two sets as one."""
+    features = np.concatenate([np.asarray(pairs.images.features) for pairs in (first, second)])
+    images = Images(features, first.images.ids + tuple(f"other {name}" for name in second.images.ids))
+    texts = Texts(
+        first.texts.captions + second.texts.captions, first.texts.ids + tuple(f"o{k}" for k in second.texts.ids)
+    )
+    image_index = np.concatenate([first.image_index, second.image_index + len(first.images)])
+    text_index = np.concatenate([first.text_index, second.text_index + len(first.texts)])
+    return Pairs(images, texts, image_index, text_index)
 
 
 def test_a_run_that_judges_labels_gives_no_memory(tiny, tmp_path):
@@ -119,8 +189,8 @@ def test_a_run_that_judges_labels_gives_no_memory(tiny, tmp_path):
     options = {"epochs": 1, "batch_size": 16, "minimum_count": 1}
     truepair.fit(labelled, method="ce", setup=setup, out=tmp_path / "run", progress=False, **options)
     seen = seen_by(tmp_path / "run", pairs, tmp_path / "work")
-    assert seen.details["trained_on_these_pairs"] and not seen.yardstick
-    assert "memory" not in seen.given.columns and seen.given.evidence.shape[1] == 2
+    assert seen.details["trained_on"] == 96 and not seen.synthetic
+    assert "memory" not in seen.given.columns and seen.given.log_odds.shape[1] == 2
 
 
 def test_runs_that_do_not_fit(tiny, runs, tmp_path):
@@ -143,7 +213,7 @@ def test_cells_against_plain_loops(tiny, runs, tmp_path, engine):
     """Log odds, matching, rank and certainty of given and of mismatched pairs, from the whole similarity matrix."""
     pairs = truepair.load(tiny)
     model = open_run(runs / engine).model
-    space = CellSpace(model, pairs, tmp_path, bank_size=20, seed=0, device="cpu")
+    space = CrossAttentionSpace(model, pairs, tmp_path, bank_size=20, seed=0, device="cpu")
     whole = model.similarity(pairs).double().numpy()
     images, texts = pairs.image_index, pairs.text_index
     temperature, background = space.constants
@@ -181,7 +251,7 @@ def test_cells_say_what_vectors_say(tiny, runs, tmp_path):
 
     pairs, everything = truepair.load(tiny), np.arange(96)
     model = open_run(runs / "global").model
-    cells = CellSpace(model, pairs, tmp_path, bank_size=32, seed=0, device="cpu")
+    cells = CrossAttentionSpace(model, pairs, tmp_path, bank_size=32, seed=0, device="cpu")
     space = ModelSpace(model, pairs, everything, bank_size=32, seed=0, device="cpu")
     assert space.bank.rows.tolist() == cells.entries.tolist()
     assert cells.constants == pytest.approx((space.bank.temperature, space.bank.background), rel=1e-4)
@@ -192,18 +262,18 @@ def test_cells_say_what_vectors_say(tiny, runs, tmp_path):
 
 
 def test_what_was_compared_is_not_compared_again(tiny, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(cell_space, "AT_ONCE", 16)
+    monkeypatch.setattr(cross_attention_space, "AT_ONCE", 16)
     pairs, model = truepair.load(tiny), open_run(runs / "saf").model
     moved = []
     options = {"bank_size": 16, "seed": 0, "device": "cpu"}
-    first = CellSpace(model, pairs, tmp_path, moved=lambda *counts: moved.append(counts), **options).given_scores()
-    assert moved[-1] == (48 + 96, 48 + 96) and moved == sorted(moved)
+    first = CrossAttentionSpace(model, pairs, tmp_path, moved=moved.append, **options).given_scores()
+    assert moved[-1] == 48 + 96 and moved == sorted(moved)
     (tmp_path / "texts-000002.safetensors").unlink()
     (tmp_path / "given.safetensors").unlink()
     made = []
-    similarity = CellSpace._similarity
-    monkeypatch.setattr(CellSpace, "_similarity", lambda *a: made.append(a) or similarity(*a))
-    again = CellSpace(model, pairs, tmp_path, **options).given_scores()
+    similarity = CrossAttentionSpace._similarity
+    monkeypatch.setattr(CrossAttentionSpace, "_similarity", lambda *a: made.append(a) or similarity(*a))
+    again = CrossAttentionSpace(model, pairs, tmp_path, **options).given_scores()
     assert len(made) == 1, "the one piece that was missing"
     for name, values in first.items():
         np.testing.assert_array_equal(again[name], values)
@@ -212,17 +282,18 @@ def test_what_was_compared_is_not_compared_again(tiny, runs, tmp_path, monkeypat
 @pytest.mark.parametrize("at_once", [7, 512])
 def test_rematch_by_cells_against_a_double_loop(tiny, runs, tmp_path, monkeypatch, at_once):
     """The best caption and image of each suspicious pair among all, its own not offered; only the first ones asked."""
-    monkeypatch.setattr(cell_space, "AT_ONCE", at_once)
-    monkeypatch.setattr(cell_space, "MOST_REMATCHED", 9)
+    monkeypatch.setattr(cross_attention_space, "AT_ONCE", at_once)
+    monkeypatch.setattr(cross_attention_space, "MOST_REMATCHED", 9)
     pairs = truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
     model = open_run(runs / "global").model
-    space = CellSpace(model, pairs, tmp_path, bank_size=16, seed=0, device="cpu")
+    space = CrossAttentionSpace(model, pairs, tmp_path, bank_size=16, seed=0, device="cpu")
     words = {caption: k for k, caption in enumerate(dict.fromkeys(pairs.texts.captions))}
     image_of = pairs.image_index
     caption_of = np.array([words[pairs.texts.captions[text]] for text in pairs.text_index])
     suspicious = np.flatnonzero(pairs.mismatched)[::-1]
     assert len(suspicious) > 9
-    found = space.rematch(suspicious, image_of, caption_of)
+    items = Items(np.arange(96), image_of, caption_of)
+    found = rematch(suspicious, [space], items)
     assert found.rows.tolist() == suspicious[:9].tolist()
     whole = model.similarity(pairs)
     for n, row in enumerate(found.rows.tolist()):
@@ -244,17 +315,18 @@ def test_rematch_by_cells_against_a_double_loop(tiny, runs, tmp_path, monkeypatc
                 other = whole[pairs.image_index[pair[0]], pairs.text_index[pair[1]]]
                 assert float(other) == pytest.approx(float(similarity), abs=1e-6)
     known = found.caption_from >= 0
-    expected = space.scores(found.rows[known], found.caption_from[known])["matching"]
-    np.testing.assert_array_equal(found.caption_fit[known], expected)
+    order = np.argsort(found.rows[known])  # in which they were compared
+    expected = space.scores(found.rows[known][order], found.caption_from[known][order])["matching"]
+    np.testing.assert_array_equal(found.caption_fit[known][order], expected)
     assert (found.caption_fit[~known] == 0).all()
-    empty = space.rematch(suspicious[:0], image_of, caption_of)
+    empty = rematch(suspicious[:0], [space], items)
     assert len(empty.rows) == len(empty.caption_from) == len(empty.swap_with) == 0
 
 
 def test_blocks_of_a_bank_of_one_pair(tiny, runs, tmp_path):
     """Nothing to compare with: nothing is known."""
     pairs = truepair.load(tiny).take(np.array([4]))
-    space = CellSpace(open_run(runs / "saf").model, pairs, tmp_path, bank_size=2, seed=0, device="cpu")
+    space = CrossAttentionSpace(open_run(runs / "saf").model, pairs, tmp_path, bank_size=2, seed=0, device="cpu")
     found = space.given_scores()
     assert (found["log_odds"][0], found["matching"][0], found["rank"][0]) == (0, 0.5, 0.5)
     assert torch.isfinite(torch.tensor(space.constants)).all()

@@ -1,4 +1,4 @@
-"""The way by embeddings, with rows in the middle that cannot be used: positions and rows are never mixed up."""
+"""Scoring by embeddings, with rows in the middle that cannot be used."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.audit.small_audits import (
     write_embeddings,
 )
 from truepair.audit import AuditOptions
-from truepair.audit.scoring.embedding_way import EmbeddingSpace, by_embeddings, captions_of
+from truepair.audit.scoring.by_embeddings import EmbeddingSpace, captions_of, score_by_embeddings
 from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.samples import usable_rows
 
@@ -80,7 +80,7 @@ def test_swapped_captions_are_found_in_spite_of_unusable_rows(tmp_path, words):
             assert entry["proposed_caption"] == f"caption {row}"
             assert entry["proposed_image"] == f"image {PARTNER[row]}"
     assert (result.scores is None) == (not words)
-    groups = [(group.kind, result.rows[group.rows].tolist()) for group in result.duplicates]
+    groups = [(group.kind, group.rows.tolist()) for group in result.duplicates]
     assert groups == ([("same-caption", list(SWAPS[-1])), ("same-caption", [150, 151])] if words else [])
     problems = rows_of(tmp_path / "out", "problems.parquet")
     reasons = {(problem["entry"], problem["row"] - 1000, problem["reason"]) for problem in problems}
@@ -88,35 +88,33 @@ def test_swapped_captions_are_found_in_spite_of_unusable_rows(tmp_path, words):
     assert {(name.format(row), row, reason) for row, reason in expected.items()} <= reasons
 
 
-def test_blocks_and_vectors_are_by_position(tmp_path, monkeypatch):
-    monkeypatch.setattr("truepair.audit.scoring.embedding_way.READ_ROWS", 7)
+def test_blocks_and_vectors_are_by_row(tmp_path, monkeypatch):
+    monkeypatch.setattr("truepair.audit.scoring.by_embeddings.READ_ROWS", 7)
     collection = swapped_pairs()
-    space = EmbeddingSpace(collection, score_collection(collection, tmp_path, bank_size=16, null_pairs=0))
-    everything = np.arange(len(space.rows))
-    images, texts = space.vectors(everything)
-    for start, block_images, block_texts in space.blocks():
-        here = slice(start, start + len(block_images))
+    space = EmbeddingSpace(collection, score_collection(collection, tmp_path, bank_size=16))
+    usable = np.array(sorted(set(range(300)) - set(BAD)))
+    images, texts = space.vectors(usable)
+    blocks = list(space.blocks())
+    assert np.array_equal(np.concatenate([rows for rows, _, _ in blocks]), usable), "every pair came once"
+    for rows, block_images, block_texts in blocks:
+        here = np.searchsorted(usable, rows)
         assert (images[here] == block_images).all() and (texts[here] == block_texts).all()
-        everything = everything[len(block_images) :]
-    assert not len(everything), "every pair came once"
-    some = np.array([5, 7, 8, 38, 290])
-    rows = space.rows[some]
-    np.testing.assert_array_equal(space.bank_rows(some), rows)
+    rows = np.array([5, 9, 10, 43, 295])
     expected = collection.images[rows] / np.linalg.norm(collection.images[rows], axis=1, keepdims=True)
-    np.testing.assert_allclose(space.vectors(some)[0], expected, atol=1e-6)
-    assert space.vectors(some[:0])[0].shape == (0, 256)
+    np.testing.assert_allclose(space.vectors(rows)[0], expected, atol=1e-6)
+    assert space.vectors(rows[:0])[0].shape == (0, 256)
 
 
-def test_known_mismatches_are_scored_as_others_are(tmp_path):
-    """The evidence of the yardstick has the columns of that of the pairs, and is lower."""
+def test_synthetic_mismatches_are_scored_as_others_are(tmp_path):
+    """The evidence of the synthetic mismatches has the columns of that of the pairs, and is lower."""
     collection = swapped_pairs()
-    options = {"bank": 64, "seed": 0, "engine": "local", "workers": 1, "progress": None}
-    seen = by_embeddings(collection, tmp_path, **options)
+    options = {"bank": 64, "seed": 0, "engine": "local", "workers": 1}
+    seen = score_by_embeddings(collection, tmp_path, **options)
     assert seen.rows.tolist() == sorted(set(range(300)) - set(BAD)) and seen.bank == 64
-    for known in seen.yardstick.values():
-        assert known.evidence.shape[1] == seen.given.evidence.shape[1] == 2
+    for known in seen.synthetic.values():
+        assert known.log_odds.shape[1] == seen.given.log_odds.shape[1] == 2
         assert list(known.columns) == list(seen.given.columns)
-        assert np.median(known.evidence[:, 0]) < np.quantile(seen.given.evidence[:, 0], 0.2)
+        assert np.median(known.log_odds[:, 0]) < np.quantile(seen.given.log_odds[:, 0], 0.2)
     assert {(p.entry, p.reason) for p in seen.problems} == {
         ("pair7", "nan-row"), ("pair8", "zero-row"), ("pair40", "nan-row"), ("pair299", "nan-row"),
     }  # fmt: skip
@@ -139,7 +137,7 @@ def test_arrays_on_the_command_line(tmp_path, capsys):
     options = ["--embeddings", "--bank", "64", "--quiet", "--export", "own"]
     assert run_cli(source, tmp_path / "out", *options) == 0
     rows = rows_of(tmp_path / "out")
-    assert len(rows) == 300 and summary_of(tmp_path / "out")["way"] == "embeddings"
+    assert len(rows) == 300 and summary_of(tmp_path / "out")["scored_by"] == "embeddings"
     assert np.mean([row["p_match"] for row in rows[:120]]) < np.mean([row["p_match"] for row in rows[120:]]) - 0.2
     kept = np.load(tmp_path / "out" / "export" / "own" / "images.npy")
     np.testing.assert_array_equal(kept, images[[row["row"] for row in kept_of(rows)]])
@@ -177,7 +175,7 @@ def test_clip_retrieval_layout_on_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("noise", [0.0, 0.4])
 def test_local_ranks_are_asked_where_there_are_enough_pairs(tmp_path, noise):
-    from tests.audit.verdict.test_local_ranks import made
+    from tests.audit.scoring.test_local_ranks import made
 
     images, texts = made(1500, noise=noise, within="kind")
     found = truepair.audit(

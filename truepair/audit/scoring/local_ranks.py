@@ -1,23 +1,20 @@
-"""How many pairs are mismatched, whatever by: whether an image prefers its caption to the captions most like it.
+"""Whether an image prefers its caption to the captions most like it: evidence of any mismatch, near or random.
 
-The yardstick of `verdict` is made of random mismatches, and a caption taken from a similar pair scores better than
-those. Among the captions most like itself, though, a wrong caption is one of many, wherever it came from: the image has
-no reason to rank it high. A right caption is ranked high there where a model can tell such captions apart at all. So
-each pair gets two ranks,
+A caption taken from a similar pair scores better than a random one, but among the captions most like itself it is one
+of many, wherever it came from: the image has no reason to rank it high. A right caption is ranked high there where a
+model can tell such captions apart at all. So each pair gets two ranks,
 
     the caption's among the `NEIGHBOURS` captions most like it, by their similarity to the image,
-    the image's among the `NEIGHBOURS` images most like it, by their similarity to the caption,
+    the image's among the `NEIGHBOURS` images most like it, by their similarity to the caption.
 
-and the share of pairs whose sum of ranks is below the median of random mismatches, doubled, is the share of mismatched
-pairs and of right ones that cannot be told from their neighbours. The latter are made few by asking only where models
-see well: for the `BEST` share of captions whose like rank highest. That depends on the caption and not on the image it
-stands beside, so that mismatches are as frequent there as anywhere. What still is left is taken off (`LEFT`).
+Asked is only where models see well: for the `BEST` share of captions whose like rank highest. That depends on the
+caption and not on the image it stands beside, so that mismatches are as frequent there as anywhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,15 +27,10 @@ NEIGHBOURS, LIKE = 15, 50
 """How many neighbours ranks are among, and how many captions tell how well models see captions like one."""
 
 BEST = 0.3
-KNOWN_EACH = 4
+SYNTHETIC_EACH = 4
 LEAST_PAIRS, MOST_PAIRS = 1000, 4000
 SAME = 1 - 1e-6
 """Cosine from which two captions, or two images, are the same: no neighbours, and no mismatch."""
-
-LEFT = 0.07
-"""What is taken off: matched pairs below the median of mismatches, as a part of the pairs that would be there if all
-were mismatched. Seen without any noise: 0.10 to 0.11 on `fashion_precomp`, 0.08 to 0.10 on `emoji`, 0.01 on `scenes`;
-this is the mean of the three."""
 
 ROWS_AT_ONCE = 512
 
@@ -49,50 +41,24 @@ class LocalRanks:
 
     Attributes:
         given: (n,) of the given pairs.
-        known: (k,) of random mismatches of their captions.
+        synthetic: (k,) of random mismatches of their captions.
     """
 
     given: Array
-    known: Array
+    synthetic: Array
 
 
-@dataclass(frozen=True)
-class LocalShare:
-    """Attributes:
-    share: π, in [0, 1].
-    error: standard error of π.
-    pairs: how many pairs were asked.
-    """
-
-    share: float
-    error: float
-    pairs: int
-
-
-def local_share(
+def ranks_of_spaces(
     spaces: Iterable[tuple[Tensor, Tensor]], rng: np.random.Generator, *, same: float = SAME
-) -> LocalShare | None:
-    """π by the local ranks of all spaces; None where there are fewer than 1,000 pairs in each.
+) -> list[LocalRanks]:
+    """The local ranks of each space that has at least 1,000 pairs.
 
     Args:
         spaces: unit vectors of the images and texts of some given pairs, (n, D) each: a space each model has.
-        rng: of the known mismatches.
+        rng: of the synthetic mismatches.
         same: as `SAME`.
     """
-    ranks = [local_ranks(images, texts, rng, same=same) for images, texts in spaces if len(images) >= LEAST_PAIRS]
-    return share_below_median(ranks) if ranks else None
-
-
-def share_below_median(ranks: Sequence[LocalRanks]) -> LocalShare:
-    """π of pairs, from their ranks and those of known mismatches; equal ranks count half."""
-    given, known = (np.concatenate([getattr(one, side) for one in ranks]) for side in ("given", "known"))
-    if not len(known):
-        return LocalShare(0.0, 1.0, len(given))
-    median = float(np.median(known))
-    below, half = (float(((side < median) + (side == median) / 2).mean()) for side in (given, known))
-    ratio = min(below / max(half, 1e-9), 1.0)
-    error = ratio * np.sqrt((1 - below) / max(below * len(given), 1.0) + (1 - half) / max(half * len(known), 1.0))
-    return LocalShare(max(ratio - LEFT, 0.0) / (1 - LEFT), float(error) / (1 - LEFT), len(given))
+    return [local_ranks(images, texts, rng, same=same) for images, texts in spaces if len(images) >= LEAST_PAIRS]
 
 
 def local_ranks(images: Tensor, texts: Tensor, rng: np.random.Generator, *, same: float = SAME) -> LocalRanks:
@@ -109,13 +75,13 @@ def local_ranks(images: Tensor, texts: Tensor, rng: np.random.Generator, *, same
     given = ranks_of(own, own, images, texts, *beside)
     seen = torch.where(near_texts[:, :LIKE] >= 0, given[near_texts[:, :LIKE].clamp(min=0)], torch.nan).nanmean(dim=1)
     best = seen.nan_to_num(-1.0).argsort(descending=True, stable=True)[: math.ceil(BEST * count)].sort().values
-    captions = best.repeat(KNOWN_EACH)
+    captions = best.repeat(SYNTHETIC_EACH)
     others = torch.from_numpy(rng.integers(0, count, len(captions)))
     likeness = [(side[others] * side[captions]).sum(dim=1) for side in (images, texts)]
     strangers = (likeness[0] < same) & (likeness[1] < same)
     others, captions = others[strangers], captions[strangers]
-    known = ranks_of(others, captions, images, texts, *beside)
-    return LocalRanks(given[best].double().numpy(), known.double().numpy())
+    synthetic = ranks_of(others, captions, images, texts, *beside)
+    return LocalRanks(given[best].double().numpy(), synthetic.double().numpy())
 
 
 def neighbours(images: Tensor, texts: Tensor, count: int, same: float = SAME) -> tuple[Tensor, Tensor]:

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from tests.audit.verdict.naive_ranks import naive_neighbours, naive_share, naive_sum
-from truepair.audit.verdict import local_ranks as room
-from truepair.audit.verdict.local_ranks import (
-    LEFT,
-    LocalRanks,
-    local_ranks,
-    local_share,
-    neighbours,
-    ranks_of,
-    share_below_median,
-)
+from tests.audit.scoring.naive_ranks import naive_neighbours, naive_share, naive_sum
+from truepair.audit.scoring import local_ranks as room
+from truepair.audit.scoring.local_ranks import LocalRanks, local_ranks, neighbours, ranks_of, ranks_of_spaces
+from truepair.audit.verdict.local_share import LEFT, share_below_median
 
 EVERYTHING = 2.0  # no cosine is as large: nothing is the same
+
+
+def local_share(spaces, rng):
+    ranks = ranks_of_spaces(spaces, rng)
+    return share_below_median(ranks) if ranks else None
 
 
 def unit(rows):
@@ -96,7 +94,7 @@ def test_pairs_are_asked_whose_kind_of_caption_models_see_best():
     sure, perhaps = (Counter(np.round(np.array(ranks)[seen > least], 4)) for least in edge)  # equals are at the edge
     chosen = Counter(np.round(found.given.astype(float), 4))
     assert chosen.total() == 60 and sure.total() > 50 and sure <= chosen <= perhaps
-    assert 0.9 * room.KNOWN_EACH * 60 <= len(found.known) <= room.KNOWN_EACH * 60
+    assert 0.9 * room.SYNTHETIC_EACH * 60 <= len(found.synthetic) <= room.SYNTHETIC_EACH * 60
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -107,7 +105,7 @@ def test_the_share_as_plain_loops_say(seed):
     ]
     found = share_below_median(ranks)
     given, known = (
-        [*getattr(ranks[0], side).tolist(), *getattr(ranks[1], side).tolist()] for side in ("given", "known")
+        [*getattr(ranks[0], side).tolist(), *getattr(ranks[1], side).tolist()] for side in ("given", "synthetic")
     )
     assert found.share == pytest.approx(naive_share(given, known, LEFT)) and found.pairs == 81
 
@@ -173,7 +171,7 @@ def test_several_captions_of_an_image_are_not_each_others_neighbours():
 @pytest.mark.parametrize("count", [2, 3, 60])
 def test_few_pairs(count):
     found = local_ranks(*made(count), np.random.default_rng(0))
-    assert len(found.given) >= 1 and np.isfinite(found.given).all() and np.isfinite(found.known).all()
+    assert len(found.given) >= 1 and np.isfinite(found.given).all() and np.isfinite(found.synthetic).all()
     assert 0 <= share_below_median([found]).share <= 1
 
 

@@ -1,14 +1,14 @@
-"""Pairs under an engine that has no vector of an item: SGR and SAF compare the regions of an image with the words of a
-text, cell by cell.
+"""Pairs under an engine of cross-attention, which has no vector of an item: SGR and SAF compare the regions of an image
+with the words of a text.
 
 Matching, rank and certainty need only similarities to a bank of other pairs; the indicators that compare items of one
-side with each other are left out. A cell takes some 100 µs, so that the bank is small, and what was computed is kept
-in a folder.
+side with each other are left out. A similarity takes some 100 µs, so that the bank is small, and what was computed is
+kept in a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.audit.rematch.rematch import Best, Given, swaps
-from truepair.audit.result import Rematch
 from truepair.audit.scoring.bank import background_of, temperature_for
 from truepair.audit.scoring.comparison import own_entries
 from truepair.audit.scoring.indicators import COLUMNS, settled, two_way
-from truepair.audit.scoring.yardstick import KINDS, described_pairs, draw_mismatches
+from truepair.audit.scoring.scored_pairs import Offer
+from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, draw_mismatches
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.device import resolve_device
 from truepair.engines.retrieval_model import RetrievalModel
@@ -38,16 +37,16 @@ VECTORS_ONLY = ("structure", "neighbours")
 KEPT = "what an audit wrote. Delete the file, and run the same audit again"
 
 
-class CellSpace:
-    """Some pairs, scored against a bank of them.
+class CrossAttentionSpace:
+    """A `Space` of some pairs, scored against a bank of them.
 
     Args:
         model: of any engine.
-        pairs: row p of the table is position p.
+        pairs: those it scores.
         folder: for what was computed; made if missing. It must be of the same pairs, model, bank and seed.
         bank_size: m; at most 128 are taken.
         seed: of the draws.
-        moved: told how many images and texts have been compared with the bank, and how many there are.
+        moved: told how many images and texts have been compared with the bank.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class CellSpace:
         bank_size: int,
         seed: int,
         device: str = "auto",
-        moved: Callable[[int, int], None] = lambda done, total: None,
+        moved: Callable[[int], None] = lambda done: None,
     ) -> None:
         self.model, self.pairs, self.folder = model.to(resolve_device(device)), pairs, folder
         self.seed, self.moved, self.done = seed, moved, 0
@@ -99,8 +98,8 @@ class CellSpace:
             similarity = self._paired(images[piece], texts[piece])
             own = own_entries(bank_rows, torch.from_numpy(image_of[piece]), torch.from_numpy(caption_of[piece]))
             tables = ((self.to_texts, images), (self.to_images, texts))
-            ways = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
-            known = two_way(similarity, ways, own.others, temperature=temperature, background=background)
+            directions = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
+            known = two_way(similarity, directions, own.others, temperature=temperature, background=background)
             parts.append({"similarity": similarity, **settled(known, own.others)})
         names = [name for name in COLUMNS if name not in VECTORS_ONLY]
         empty = np.empty(0, dtype=np.float32)
@@ -114,50 +113,44 @@ class CellSpace:
         found, _ = read_tensors(path, KEPT)
         return {name: found[name].numpy() for name in COLUMNS if name in found}
 
-    def known_mismatches(self) -> dict[str, dict[str, Array]]:
-        """`scores` of pairs mismatched on purpose, a table a kind; at most 1,000 of each."""
+    def synthetic_scores(self, rows: IntArray) -> dict[str, dict[str, Array]]:
+        """`scores` of synthetic mismatches made of some pairs, a table a kind; at most 1,000 of each."""
         found = {}
-        described = described_pairs(self.pairs, seed=self.seed)
+        described = described_pairs(self.pairs, seed=self.seed)[rows]
         for place, kind in enumerate(KINDS):
             drawn = draw_mismatches(
                 kind,
-                np.arange(len(self.pairs), dtype=np.int64),
+                rows,
                 MOST_MISMATCHES,
-                images=self.pairs.image_index,
-                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index.tolist()],
+                images=self.pairs.image_index[rows],
+                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[rows].tolist()],
                 described=described,
                 rng=generator(self.seed, "audit mismatches", place),
             )
             found[kind] = self.scores(drawn.image_of, drawn.caption_of)
         return found
 
-    def rematch(self, suspicious: IntArray, image_of: IntArray, caption_of: IntArray) -> Rematch:
-        """As `rematch.rematch`, of the first 200 suspicious pairs."""
-        asked = suspicious[:MOST_REMATCHED]
-        images, texts = self.pairs.image_index[asked], self.pairs.text_index[asked]
-        own = self._paired(images, texts)
-        captions = Best(own, Given.of(image_of[asked], image_of, caption_of))
-        pictures = Best(own, Given.of(caption_of[asked], caption_of, image_of))
-        offers: tuple[tuple[Best, IntArray, IntArray, Callable[[IntArray], Tensor]], ...] = (
-            (captions, caption_of, self.pairs.text_index, lambda rows: self._similarity(images, rows)),
-            (pictures, image_of, self.pairs.image_index, lambda rows: self._similarity(rows, texts).T),
+    def covers(self, rows: IntArray) -> IntArray:
+        return np.sort(rows[:MOST_REMATCHED])
+
+    def similarity(self, rows: IntArray) -> Tensor:
+        return self._paired(self.pairs.image_index[rows], self.pairs.text_index[rows])
+
+    def offers(self, rows: IntArray) -> Iterator[Offer]:
+        images, texts = self.pairs.image_index[rows], self.pairs.text_index[rows]
+        compared: tuple[tuple[str, IntArray, Callable[[IntArray], Tensor]], ...] = (
+            ("caption", self.pairs.text_index, lambda items: self._similarity(images, items)),
+            ("image", self.pairs.image_index, lambda items: self._similarity(items, texts).T),
         )
-        for best, number, index, similarity in offers:
+        for side, index, similarity in compared:
             items, first = np.unique(index, return_index=True)
             items, first = items[np.argsort(first)], np.sort(first)  # each item once, by the first pair that has it
-            for start in range(0, len(items) if len(asked) else 0, AT_ONCE):
+            for start in range(0, len(items) if len(rows) else 0, AT_ONCE):
                 piece = slice(start, start + AT_ONCE)
-                best.meet(similarity(items[piece]), first[piece], number[first[piece]])
-        caption_from, image_from = captions.partner.numpy(), pictures.partner.numpy()
-        fits = self._fit(asked, caption_from), self._fit(image_from, asked)
-        return Rematch(asked, caption_from, fits[0], image_from, fits[1], swaps(asked, caption_from, caption_of))
+                yield Offer(side, slice(0, len(rows)), first[piece], similarity(items[piece]))
 
-    def _fit(self, image_of: IntArray, caption_of: IntArray) -> Array:
-        """(n,) matching probability; 0 where either is −1."""
-        found = np.zeros(len(image_of), dtype=np.float32)
-        known = (image_of >= 0) & (caption_of >= 0)
-        found[known] = self.scores(image_of[known], caption_of[known])["matching"]
-        return found
+    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
+        return self.scores(image_rows, caption_rows)["matching"]
 
     def _similarity(self, images: IntArray, texts: IntArray) -> Tensor:
         """(images, texts) float32 on the CPU."""
@@ -187,5 +180,5 @@ class CellSpace:
                 write_bytes_atomically(path, tensor_bytes({"similarity": similarity(rows)}))
             parts.append(read_tensors(path, KEPT)[0]["similarity"])
             self.done += len(parts[-1])
-            self.moved(self.done, len(self.pairs.images) + len(self.pairs.texts))
+            self.moved(self.done)
         return torch.cat(parts)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.audit.made_pairs import made_pairs
-from truepair.audit.scoring import yardstick as module
-from truepair.audit.scoring.yardstick import (
+from truepair.audit.scoring import synthetic_mismatches as module
+from truepair.audit.scoring.synthetic_mismatches import (
     KINDS,
     described_pairs,
     draw_mismatches,

@@ -1,9 +1,8 @@
 """Cross-fitting: robust models trained on folds, every pair scored by a model that never saw it.
 
 A model that trained on a pair may have learned it by heart, right or wrong; one that did not can only find it plausible
-or not. What the other models came to believe of the pair while they trained on it is a second witness (the indicator
-`memory`). Among the pairs of every training are a few that were mismatched on purpose: their scores are the yardstick
-that turns both witnesses into probabilities (`verdict`).
+or not. What the other models came to believe of the pair while they trained on it is evidence, too (the indicator
+`memory`). Into every training a few synthetic mismatches are mixed, so that the memory of a mismatch can be measured.
 """
 
 from __future__ import annotations
@@ -11,22 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from truepair.audit.options import CrossFitting
-from truepair.audit.scoring.evidence import HeldOut, Witness, evidence_of, logit
+from truepair.audit.scoring.evidence import Evidence, HeldOut, evidence_of, logit
 from truepair.audit.scoring.folds import Folds, make_folds
 from truepair.audit.scoring.indicators import COLUMNS
+from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
-from truepair.audit.scoring.witnessed import Witnessed
-from truepair.audit.scoring.yardstick import KINDS
-from truepair.audit.steps import Say
-from truepair.audit.verdict.local_ranks import MOST_PAIRS, local_share
+from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.data.pairs import Array, Pairs
 from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig
 from truepair.errors import RunFolderError
 from truepair.files import read_json_object, read_tensors, tensor_bytes, write_bytes_atomically, write_json_atomically
+from truepair.progress import Progress, TimeLeft
 from truepair.seeding import generator
 from truepair.training.fit import Run, fit, open_run
 from truepair.training.pair_table import read_pair_table
@@ -35,40 +35,37 @@ from truepair.training.setup import Setup, fingerprint
 
 
 def cross_fit(
-    pairs: Pairs, options: CrossFitting, folder: Path, *, progress: bool | None = None, say: Say = lambda text: None
-) -> Witnessed:
+    pairs: Pairs, options: CrossFitting, folder: Path, *, bank: int, seed: int, progress: Progress | None = None
+) -> ScoredPairs:
     """Train the models of all folds and score every pair. What the folder holds already is not done again.
 
     Args:
         pairs: the given pairs.
-        options: folds, method, length of training and size of the bank.
+        options: folds, method and length of training.
         folder: for the models and the scores of each fold; made if missing.
+        bank: how many pairs each pair is compared with.
+        seed: of all draws.
 
     Raises:
         InputError: the pairs are too few, or cannot be trained on.
         RunFolderError: the folder belongs to other pairs or options.
     """
+    progress = progress or Progress(False)
     folder.mkdir(parents=True, exist_ok=True)
-    check_folder(folder, pairs, options)
-    folds = make_folds(pairs, folds=options.folds, yardstick=options.yardstick, seed=options.seed)
-    size = len(folds.pairs)
+    check_folder(folder, pairs, {**asdict(options), "bank": bank, "seed": seed})
+    folds = make_folds(pairs, folds=options.folds, synthetic_share=options.synthetic_share, seed=seed)
+    size, epochs = len(folds.pairs), EpochLines(options.folds, progress)
     columns: dict[str, Array] = {}
     beliefs = np.full((options.folds, size), np.nan)
     spaces = []
     for fold in range(options.folds):
-        say(f"training model {fold + 1} of {options.folds}")
-        run = train_fold(folds, fold, options, folder / f"fold{fold}", progress)
+        progress.say(f"training model {fold + 1} of {options.folds}")
+        run = train_fold(folds, fold, options, folder / f"fold{fold}", seed=seed, epochs=epochs)
         beliefs[fold, folds.trained_on(fold)] = remembered(run)
         held_out = folds.held_out(fold)
         given = held_out[held_out < folds.given]
         space = ModelSpace(
-            run.model,
-            pairs.without_truth(),
-            given,
-            bank_size=options.bank,
-            seed=options.seed,
-            place=fold,
-            device=options.device,
+            run.model, pairs.without_truth(), given, bank_size=bank, seed=seed, place=fold, device=options.device
         )
         for name, values in fold_scores(folds, fold, space, folder / f"fold{fold}.safetensors").items():
             columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
@@ -76,25 +73,25 @@ def cross_fit(
     unseen = [unseen_mismatches(space, folder / f"unseen{fold}.safetensors") for fold, space in enumerate(spaces)]
     columns["memory"] = np.nanmean(beliefs, axis=0).astype(np.float32)
     evidence = evidence_of(columns, np.nanmean(logit(beliefs), axis=0))
-    whole = Witness(columns, evidence)
-    return Witnessed(
+    whole = Evidence(columns, evidence)
+    return ScoredPairs(
         rows=np.arange(folds.given),
         given=whole.take(np.arange(folds.given)),
-        yardstick={kind: whole.take(folds.of_kind(kind)) for kind in KINDS},
-        judges=spaces,
-        bank=min(options.bank, min(len(space.judged) for space in spaces)),
+        synthetic={kind: whole.take(folds.of_kind(kind)) for kind in KINDS},
+        spaces=spaces,
+        bank=min(bank, min(len(space.covered) for space in spaces)),
         held_out=HeldOut(evidence[: folds.given, :-1], np.concatenate(unseen)),
-        local=local_share((space.sample(MOST_PAIRS) for space in spaces), generator(options.seed, "audit local ranks")),
+        local=ranks_of_spaces((space.sample(MOST_PAIRS) for space in spaces), generator(seed, "audit local ranks")),
     )
 
 
-def check_folder(folder: Path, pairs: Pairs, options: CrossFitting) -> None:
+def check_folder(folder: Path, pairs: Pairs, options: dict[str, Any]) -> None:
     """Begin in the folder, or go on with the very same audit.
 
     Raises:
         RunFolderError: it holds another one.
     """
-    asked = {"pairs": fingerprint(pairs), "options": asdict(options)}
+    asked = {"pairs": fingerprint(pairs), "options": options}
     kept = folder / "crossfit.json"
     if not kept.exists():
         write_json_atomically(kept, asked)
@@ -104,23 +101,43 @@ def check_folder(folder: Path, pairs: Pairs, options: CrossFitting) -> None:
         )
 
 
-def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, progress: bool | None) -> Run:
+class EpochLines:
+    """Says how far the models are, a line an epoch, where no bars are drawn."""
+
+    def __init__(self, models: int, progress: Progress) -> None:
+        self.models, self.progress, self.clock = models, progress, TimeLeft(models)
+
+    def of(self, model: int) -> Callable[[int, int], None]:
+        """Takes the number of an epoch that is done, and how many a model has."""
+
+        def told(epoch: int, epochs: int) -> None:
+            left = self.clock.left(model + epoch / epochs)
+            if epoch and not (self.progress.bars or self.progress.quiet):
+                done = f"model {model + 1} of {self.models}, epoch {epoch} of {epochs}"
+                self.progress.say(f"{done}; training: {left}")
+
+        return told
+
+
+def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, *, seed: int, epochs: EpochLines) -> Run:
     """The model that knows nothing of a fold. Goes on with a run that was cut off."""
     kept = RunFolder(path)
     if kept.finished:
         return open_run(path)
     begun = kept.config.exists()
-    trained_on = folds.trained_on(fold)
+    trained_on, told = folds.trained_on(fold), epochs.of(fold)
+    told(0, 1)
     return fit(
         folds.pairs.take(trained_on),
         method=options.method,
         setup=Setup(model=model_for(folds.pairs, options)),
         out=path,
         resume=begun,
-        progress=progress,
+        progress=epochs.progress.bars,
+        on_epoch=told,
         epochs=options.epochs_for(len(trained_on)),
         batch_size=min(options.batch_size, len(trained_on)),
-        seed=options.seed + fold,
+        seed=seed + fold,
         device=options.device,
     )
 
@@ -145,7 +162,7 @@ def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[
 
 def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
     """Evidence of random mismatches of held-out pairs, which no model trained on: (P, 2); kept in a file."""
-    return evidence_of(kept(path, lambda: space.known_mismatches(["random"])["random"]))
+    return evidence_of(kept(path, lambda: space.synthetic_scores(kinds=["random"])["random"]))
 
 
 def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:

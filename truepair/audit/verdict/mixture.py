@@ -13,7 +13,7 @@ from truepair.seeding import generator
 RESAMPLED, RESAMPLED_PAIRS = 100, 5000
 
 
-def judge_by_mixture(evidence: Array, *, seed: int = 0) -> Verdict:
+def mixture_verdict(evidence: Array, *, seed: int = 0) -> Verdict:
     """What to believe of every pair: the posterior of the upper of two normal distributions of the summed evidence.
 
     Asked first is whether two groups explain the evidence better than one (BIC, and Ashman's D > 2): else nothing is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +13,14 @@ from truepair.audit.rematch.same_items import same_items
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import READ_ROWS, Units, scored_columns, unit_vectors
 from truepair.audit.scoring.embeddings import score_collection
-from truepair.audit.scoring.evidence import Witness, evidence_of
+from truepair.audit.scoring.evidence import Evidence, evidence_of
+from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_spaces
 from truepair.audit.scoring.row_ranges import row_ranges, words_at
 from truepair.audit.scoring.samples import SAME, share_something, usable_rows
 from truepair.audit.scoring.scored import Scored
-from truepair.audit.scoring.witnessed import Witnessed
-from truepair.audit.scoring.yardstick import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
-from truepair.audit.verdict.local_ranks import MOST_PAIRS, LocalShare, local_share
+from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
+from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import IntArray
 from truepair.seeding import generator
@@ -28,7 +28,7 @@ from truepair.seeding import generator
 MISMATCHES = {"random": 20_000, "near": 5_000}
 
 
-def by_embeddings(
+def score_by_embeddings(
     collection: EmbeddingCollection,
     folder: Path,
     *,
@@ -36,9 +36,9 @@ def by_embeddings(
     seed: int,
     engine: str,
     workers: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> Witnessed:
-    """The witness of the embeddings themselves.
+    moved: Callable[[int], None] = lambda done: None,
+) -> ScoredPairs:
+    """The evidence of the embeddings themselves.
 
     Raises:
         InputError: nothing can be scored, or the folder belongs to another audit.
@@ -47,32 +47,31 @@ def by_embeddings(
         collection,
         folder,
         bank_size=bank,
-        null_pairs=0,
         seed=seed,
         engine=engine,
         workers=workers,
-        progress=progress,
+        moved=moved,
     )
     space = EmbeddingSpace(collection, scored)
     columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
-    return Witnessed(
+    return ScoredPairs(
         rows=scored.rows,
-        given=Witness(columns, evidence_of(columns)),
-        yardstick=known_mismatches(collection, space.bank, seed),
-        judges=[space],
+        given=Evidence(columns, evidence_of(columns)),
+        synthetic=synthetic_mismatches(collection, space.bank, seed),
+        spaces=[space],
         bank=len(space.bank),
         problems=scored.problems(collection),
-        local=local_share_of(collection, seed),
+        local=local_ranks_of(collection, seed),
     )
 
 
-def local_share_of(collection: EmbeddingCollection, seed: int) -> LocalShare | None:
-    """How many are mismatched by local ranks, among some rows drawn over the whole collection."""
+def local_ranks_of(collection: EmbeddingCollection, seed: int) -> list[LocalRanks]:
+    """The local ranks of some rows drawn over the whole collection."""
     units = usable_rows(collection, MOST_PAIRS, seed=seed, purpose="audit local ranks")
-    return local_share([(units.images, units.texts)], generator(seed, "audit local mismatches"), same=SAME)
+    return ranks_of_spaces([(units.images, units.texts)], generator(seed, "audit local mismatches"), same=SAME)
 
 
-def known_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> dict[str, Witness]:
+def synthetic_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> dict[str, Evidence]:
     """Pairs mismatched on purpose, made of some rows drawn over the whole collection.
 
     Never an image with one of its own captions, as far as the rows drawn tell: not where image or caption are known to
@@ -97,7 +96,7 @@ def known_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> 
         strangers = ~share_something(units, drawn.image_of, drawn.caption_of)
         left, right = drawn.image_of[strangers], drawn.caption_of[strangers]
         columns = scored_columns(units.images[left], units.texts[right], bank, units.rows[left], units.rows[right])
-        found[kind] = Witness(columns, evidence_of(columns))
+        found[kind] = Evidence(columns, evidence_of(columns))
     return found
 
 
@@ -108,22 +107,13 @@ def captions_of(collection: EmbeddingCollection, units: Units) -> list[str]:
     return [caption if caption.strip() else row.tobytes().hex() for caption, row in zip(words, vectors, strict=True)]
 
 
-class EmbeddingSpace:
-    """A `Judge` of all pairs of a scored collection, read from its files whenever it is asked."""
+class EmbeddingSpace(VectorSpace):
+    """The space of a scored collection of embeddings, read from its files whenever it is asked."""
 
     def __init__(self, collection: EmbeddingCollection, scored: Scored) -> None:
-        self.collection, self.rows = collection, scored.rows
-        self._scored = scored
+        self.collection, self.bank = collection, scored.bank()
 
-    @cached_property
-    def bank(self) -> Bank:
-        return self._scored.bank()
-
-    def may_judge(self, positions: IntArray) -> IntArray:
-        return positions
-
-    def vectors(self, positions: IntArray) -> tuple[Tensor, Tensor]:
-        rows = self.rows[positions]
+    def vectors(self, rows: IntArray) -> tuple[Tensor, Tensor]:
         parts = []
         for piece, start, stop in self.collection.coming(row_ranges(rows)):
             images, texts = self.collection.read(start, stop)
@@ -133,12 +123,9 @@ class EmbeddingSpace:
             return torch.empty(0, self.collection.width), torch.empty(0, self.collection.width)
         return torch.cat([part.images for part in parts]), torch.cat([part.texts for part in parts])
 
-    def blocks(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+    def blocks(self) -> Iterator[tuple[IntArray, Tensor, Tensor]]:
         for start in range(0, len(self.collection), READ_ROWS):
             stop = min(start + READ_ROWS, len(self.collection))
             units = unit_vectors(*self.collection.read(start, stop), np.arange(start, stop, dtype=np.int64))
             if len(units.rows):
-                yield int(np.searchsorted(self.rows, units.rows[0])), units.images, units.texts
-
-    def bank_rows(self, positions: IntArray) -> IntArray:
-        return self.rows[positions]
+                yield units.rows, units.images, units.texts

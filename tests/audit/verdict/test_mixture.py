@@ -1,11 +1,11 @@
-"""The verdict where there is no yardstick: two groups, one group, hardly any pairs."""
+"""The verdict where there is no synthetic: two groups, one group, hardly any pairs."""
 
 import math
 
 import numpy as np
 import pytest
 
-from truepair.audit.verdict.mixture_verdict import judge_by_mixture
+from truepair.audit.verdict.mixture import mixture_verdict
 from truepair.correspondence.mixture import fit_mixture
 from truepair.errors import InputError
 
@@ -20,7 +20,7 @@ def made(pairs, share, *, apart=6.0, columns=1, seed=0):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
 def test_two_groups_are_told_apart(share, columns):
     evidence, mismatched = made(1500, share, columns=columns)
-    verdict = judge_by_mixture(evidence)
+    verdict = mixture_verdict(evidence)
     assert verdict.two_groups and verdict.doubt is None
     assert (verdict.flagged == mismatched).mean() > 0.99
     assert np.array_equal(verdict.flagged, verdict.p_match < 0.5) and verdict.p_match.dtype == np.float32
@@ -31,7 +31,7 @@ def test_two_groups_are_told_apart(share, columns):
 
 
 def test_the_interval_is_as_wide_as_the_estimate_varies():
-    found = [judge_by_mixture(made(500, 0.3, apart=4.0, seed=seed)[0], seed=seed) for seed in range(8)]
+    found = [mixture_verdict(made(500, 0.3, apart=4.0, seed=seed)[0], seed=seed) for seed in range(8)]
     for verdict in found:
         assert verdict.noise_rate_low + verdict.noise_rate_high == pytest.approx(2 * verdict.noise_rate)
     error = np.mean([verdict.noise_rate_high - verdict.noise_rate_low for verdict in found]) / (2 * 1.96)
@@ -42,16 +42,16 @@ def test_the_interval_is_as_wide_as_the_estimate_varies():
 
 def test_the_interval_of_many_pairs_is_narrower_than_that_of_the_pairs_drawn_again(monkeypatch):
     evidence, _ = made(4000, 0.3, apart=4.0)
-    whole = judge_by_mixture(evidence)
-    monkeypatch.setattr("truepair.audit.verdict.mixture_verdict.RESAMPLED_PAIRS", 500)
-    some = judge_by_mixture(evidence)
+    whole = mixture_verdict(evidence)
+    monkeypatch.setattr("truepair.audit.verdict.mixture.RESAMPLED_PAIRS", 500)
+    some = mixture_verdict(evidence)
     width, narrow = (verdict.noise_rate_high - verdict.noise_rate_low for verdict in (whole, some))
     assert narrow == pytest.approx(width, rel=0.4)
 
 
 @pytest.mark.parametrize("pairs", [50, 1500])
 def test_one_group_is_left_alone(pairs):
-    verdict = judge_by_mixture(np.random.default_rng(1).gamma(4.0, size=(pairs, 1)))
+    verdict = mixture_verdict(np.random.default_rng(1).gamma(4.0, size=(pairs, 1)))
     assert not verdict.two_groups and verdict.doubt
     assert (verdict.p_match == 1).all() and not verdict.flagged.any()
     assert verdict.noise_rate == verdict.noise_rate_low == 0 <= verdict.noise_rate_high <= 1
@@ -59,15 +59,15 @@ def test_one_group_is_left_alone(pairs):
 
 @pytest.mark.parametrize("evidence", [[[1.0]], [[1.0], [2.0]], [[0.1, 5.0]] * 400, [[0.1], [0.1]] * 20])
 def test_hardly_any_or_equal_pairs_are_one_group(evidence):
-    verdict = judge_by_mixture(np.array(evidence))
+    verdict = mixture_verdict(np.array(evidence))
     assert not verdict.two_groups and not verdict.flagged.any() and len(verdict.p_match) == len(evidence)
     assert verdict.noise_rate == 0 and 0 <= verdict.noise_rate_high <= 1
 
 
 def test_columns_count_alike_and_constant_ones_not_at_all():
     evidence, _ = made(600, 0.3, columns=2)
-    plain = judge_by_mixture(evidence)
-    other = judge_by_mixture(np.concatenate([evidence * [1, 1024], np.full((600, 1), 0.1)], axis=1))
+    plain = mixture_verdict(evidence)
+    other = mixture_verdict(np.concatenate([evidence * [1, 1024], np.full((600, 1), 0.1)], axis=1))
     np.testing.assert_allclose(other.p_match, plain.p_match, atol=1e-5)
     score = (evidence / evidence.std(axis=0)).sum(axis=1)
     np.testing.assert_allclose(plain.p_match, fit_mixture(score).posterior(score), atol=1e-6)
@@ -75,7 +75,7 @@ def test_columns_count_alike_and_constant_ones_not_at_all():
 
 def test_the_seed_decides_the_interval_alone():
     evidence, _ = made(600, 0.3)
-    first, again, other = (judge_by_mixture(evidence, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (mixture_verdict(evidence, seed=seed) for seed in (0, 0, 1))
     assert first.noise_rate_low == again.noise_rate_low != other.noise_rate_low
     assert np.array_equal(first.p_match, other.p_match)
 
@@ -85,10 +85,10 @@ def test_what_is_not_finite_is_refused(value):
     evidence, _ = made(50, 0.3)
     evidence[7] = value
     with pytest.raises(InputError, match="evidence\\[7\\]"):
-        judge_by_mixture(evidence)
+        mixture_verdict(evidence)
 
 
 @pytest.mark.parametrize("shape", [(0, 1), (3, 0), (3,)])
 def test_evidence_of_another_shape_is_refused(shape):
     with pytest.raises(InputError, match="evidence has shape"):
-        judge_by_mixture(np.ones(shape))
+        mixture_verdict(np.ones(shape))

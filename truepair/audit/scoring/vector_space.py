@@ -1,0 +1,69 @@
+"""Pairs in a space of embeddings, compared with others block by block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.indicators import score
+from truepair.audit.scoring.scored_pairs import Offer
+from truepair.data.pairs import Array, IntArray
+
+COMPARED_AT_ONCE = 1024
+
+
+class VectorSpace(ABC):
+    """A `Space` of unit vectors.
+
+    Attributes:
+        bank: pairs that all are compared with; it knows them by their rows, too.
+    """
+
+    bank: Bank
+
+    @abstractmethod
+    def vectors(self, rows: IntArray) -> tuple[Tensor, Tensor]:
+        """Unit vectors of the images and texts of some pairs, (n, D) each; rows are ascending."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[IntArray, Tensor, Tensor]]:
+        """(rows, images, texts) of all scored pairs, block by block, rows ascending."""
+
+    def covers(self, rows: IntArray) -> IntArray:
+        return np.sort(rows)
+
+    def similarity(self, rows: IntArray) -> Tensor:
+        images, texts = self.vectors(rows)
+        return (images * texts).sum(dim=1)
+
+    def offers(self, rows: IntArray) -> Iterator[Offer]:
+        images, texts = self.vectors(rows)
+        pieces = [slice(start, start + COMPARED_AT_ONCE) for start in range(0, len(rows), COMPARED_AT_ONCE)]
+        for offered, block_images, block_texts in self.blocks():
+            for piece in pieces:
+                yield Offer("caption", piece, offered, images[piece] @ block_texts.T)
+                yield Offer("image", piece, offered, texts[piece] @ block_images.T)
+
+    def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
+        """Similarity, log odds and indicators of the images of some pairs with the captions of others, (n,) each."""
+        found = score(
+            self._side(image_rows, 0),
+            self._side(caption_rows, 1),
+            self.bank,
+            image_rows=torch.from_numpy(image_rows),
+            text_rows=torch.from_numpy(caption_rows),
+        )
+        return {name: values.cpu().numpy() for name, values in found.columns().items()}
+
+    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
+        return self.scores(image_rows, caption_rows)["matching"]
+
+    def _side(self, rows: IntArray, side: int) -> Tensor:
+        """Vectors of rows in any order, with repetitions."""
+        distinct, where = np.unique(rows, return_inverse=True)
+        return self.vectors(distinct)[side][torch.from_numpy(where)]
