@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 ROOMS = [  # the highest first: a module imports from its own room and from those below
     *("cli", "serve", "reproduce", "pages", "audit", "training", "methods", "evaluation", "engines"),
     *("correspondence", "losses", "transport", "data"),
-    *("phrases", "files", "device", "seeding", "errors"),
+    *("phrases", "progress", "files", "device", "seeding", "errors"),
 ]
 UPWARD_STILL = {  # empty it: no new ones
     ("truepair.data.formats.embeddings.write", "truepair.audit.export.selection"),
@@ -24,7 +24,6 @@ UPWARD_STILL = {  # empty it: no new ones
     ("truepair.data.formats.tables.write_rows", "truepair.audit.export.selection"),
 }
 CIRCLES_STILL = [
-    ["truepair.audit.result", "truepair.audit.warnings"],
     ["truepair.reproduce.tables", "truepair.reproduce.training"],
 ]
 FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from truepair.audit.result import AuditResult
 from truepair.audit.scoring.local_ranks import LEAST_PAIRS
 from truepair.phrases import counted, percent
+
+if TYPE_CHECKING:
+    from truepair.audit.result import AuditResult
 
 NEARLY_ALL = 0.8
 WIDE = 0.2
@@ -43,7 +47,7 @@ def warnings_of(result: AuditResult) -> list[str]:
         return []
     said = [
         nearly_all(result) or weak(result) or near_counted(result) or near_unknown(result),
-        no_synthetic(result) or few_known(result) or wide(result),
+        known_to_the_run(result) or few_known(result) or wide(result),
         unusable(result),
         repeated(result),
     ]
@@ -97,14 +101,19 @@ def near_unknown(result: AuditResult) -> str:
     )
 
 
-def no_synthetic(result: AuditResult) -> str:
-    if result.scored_by != "run" or not result.verdict.details.get("trained_on_these_pairs"):
+def known_to_the_run(result: AuditResult) -> str:
+    known = int(result.verdict.details.get("trained_on", 0))
+    if not known:
         return ""
-    return (
-        "The run was trained on these very pairs, so no pairs known to be mismatched could be scored beside them. The "
-        "order of the pairs does not need them, but the estimate and the probabilities come from a mixture of two "
-        "groups and are less reliable. For calibrated ones, leave out --run."
+    whose = "these very pairs" if known == len(result) else f"{known:,} of these pairs"
+    said = (
+        f"The run was trained on {whose}, which no synthetic mismatches can be measured beside. Their order does not "
+        "need them, but their share and their probabilities come from a mixture of two groups and are less reliable. "
+        "For calibrated ones, leave out --run."
     )
+    if result.verdict.details.get("known_by_content") is False:
+        said += " A version of truepair before digests of images wrote the run: they were told by name and caption."
+    return said
 
 
 def few_known(result: AuditResult) -> str:

@@ -117,7 +117,7 @@ def test_what_the_run_was_trained_on_is_told_pair_by_pair(tiny, runs):
         assert known_to(run, same).all()
     assert known_to(run, replace(pairs, images=features)).all()
     some = pairs.take(np.random.default_rng(0).permutation(96)[:50])
-    belief = parquet.read_table(run.folder.pairs, columns=["belief"])["belief"].to_numpy()
+    belief = parquet.read_table(run.folder.pairs, columns=["p_match"])["p_match"].to_numpy()
     np.testing.assert_allclose(beliefs_of(run, some)[0], belief[np.array(some.source_rows)], atol=1e-6)
     changed = replace(pairs.texts, captions=("another", *pairs.texts.captions[1:]))
     assert known_to(run, replace(pairs, texts=changed)).sum() == 96 - (pairs.text_index == 0).sum()
@@ -157,7 +157,7 @@ def test_old_runs_are_told_by_names_and_damaged_tables_are_refused(tiny, runs, t
     renamed = replace(pairs.images, ids=("another", *pairs.images.ids[1:]))
     assert known_to(old, replace(pairs, images=renamed)).sum() == 96 - (pairs.image_index == 0).sum()
     parquet.write_table(table.drop_columns(["caption"]), old.folder.pairs)
-    with pytest.raises(RunFolderError, match="has no column caption"):
+    with pytest.raises(RunFolderError, match="lacks the column caption"):
         beliefs_of(old, pairs)
     old.folder.pairs.write_bytes(b"PAR1 damaged")
     with pytest.raises(RunFolderError, match="cannot be read"):

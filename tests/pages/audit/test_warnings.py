@@ -69,9 +69,11 @@ def test_near_mismatches_in_the_estimate():
 
 def test_a_run_that_judged_its_own_pairs():
     own = replace(made_result(), scored_by="run")
-    said = only(replace(own, verdict=replace(own.verdict, details={"trained_on_these_pairs": True, "means": [0, 1]})))
+    said = only(replace(own, verdict=replace(own.verdict, details={"trained_on": len(own), "means": [0, 1]})))
     assert "trained on these very pairs" in said and "leave out --run" in said
-    assert warnings_of(replace(judged(details={"trained_on_these_pairs": False}), scored_by="run")) == []
+    old = only(judged(details={"trained_on": 12, "known_by_content": False}))
+    assert "trained on 12 of these pairs" in old and "told by name and caption" in old
+    assert warnings_of(replace(judged(details={"trained_on": 0}), scored_by="run")) == []
 
 
 def test_few_known_mismatches_or_a_wide_interval():
