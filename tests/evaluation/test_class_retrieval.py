@@ -8,7 +8,7 @@ import torch
 
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError
-from truepair.evaluation import average_precisions, by_class, evaluate_classes, precision_recall
+from truepair.evaluation import average_precisions, evaluate_classes, score_classes
 from truepair.evaluation.class_retrieval import interpolated_precision, labelled_items
 
 
@@ -73,7 +73,7 @@ def test_by_class_are_means_of_the_queries_of_each_class(problem):
     similarity = model.similarity.numpy()[np.ix_(IMAGES, TEXTS)]
     i2t = average_precisions(similarity, IMAGE_LABELS, TEXT_LABELS)
     t2i = average_precisions(similarity.T, TEXT_LABELS, IMAGE_LABELS)
-    found = by_class(model, pairs)
+    found = score_classes(model, pairs).by_class()
     assert [(row.label, row.name, row.images, row.texts) for row in found] == [
         (0, "art", 1, 3),
         (1, "war", 2, 2),
@@ -117,7 +117,7 @@ def test_curves_are_means_over_queries(problem):
         order = sorted(range(len(row)), key=lambda item: (-row[item], TEXT_LABELS[item] == label))
         places = [place for place, item in enumerate(order, start=1) if TEXT_LABELS[item] == label]
         expected.append(interpolated_by_loop(places))
-    curves = precision_recall(model, pairs)
+    curves = score_classes(model, pairs).precision_recall()
     assert curves.recall.tolist() == pytest.approx(np.linspace(0, 1, 101).tolist())
     assert curves.i2t.tolist() == pytest.approx(np.mean(expected, axis=0).tolist())
     assert len(curves.t2i) == 101
@@ -131,7 +131,7 @@ def test_a_perfect_model_and_one_that_knows_nothing():
     assert evaluate_classes(Model(same), pairs, at=2) == dict.fromkeys(
         ["map_i2t", "map_t2i", "map", "map_i2t_at_2", "map_t2i_at_2", "map_at_2"], 1.0
     )
-    assert precision_recall(Model(same), pairs).i2t.tolist() == [1.0] * 101
+    assert score_classes(Model(same), pairs).precision_recall().i2t.tolist() == [1.0] * 101
     assert evaluate_classes(Model(0 * same), pairs)["map"] == pytest.approx((1 / 3 + 2 / 4) / 2)
 
 

@@ -5,9 +5,7 @@ from truepair.evaluation.class_retrieval import (
     ClassFigures,
     ClassScores,
     PrecisionRecall,
-    by_class,
     evaluate_classes,
-    precision_recall,
     score_classes,
 )
 from truepair.evaluation.detection import detection
@@ -34,7 +32,6 @@ __all__ = [
     "Fold",
     "PrecisionRecall",
     "average_precisions",
-    "by_class",
     "confusion",
     "corrected_classes",
     "detection",
@@ -50,7 +47,6 @@ __all__ = [
     "mean_distribution",
     "mean_over_folds",
     "mine",
-    "precision_recall",
     "ranks",
     "ranks_from_blocks",
     "recall",

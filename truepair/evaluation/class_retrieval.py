@@ -83,7 +83,7 @@ class ClassScores:
         return found
 
     def by_class(self) -> list[ClassFigures]:
-        """As the function `by_class`."""
+        """mAP of the queries of each class that stands in pairs, both ways, in the order of the classes."""
         found = []
         for label in np.unique(self.items.image_labels).tolist():
             images, texts = self.items.image_labels == label, self.items.text_labels == label
@@ -100,7 +100,6 @@ class ClassScores:
         return found
 
     def precision_recall(self) -> PrecisionRecall:
-        """As the function `precision_recall`."""
         return PrecisionRecall(RECALL_PERCENT / 100, self.i2t[:, 2:].mean(axis=0), self.t2i[:, 2:].mean(axis=0))
 
 
@@ -120,24 +119,6 @@ def evaluate_classes(model: ScoresPairs, pairs: Pairs, *, at: int | None = None)
             not fit the model, or `at` is below 1.
     """
     return score_classes(model, pairs, at=at).figures()
-
-
-def by_class(model: ScoresPairs, pairs: Pairs) -> list[ClassFigures]:
-    """mAP of the queries of each class that stands in pairs, both ways, in the order of the classes.
-
-    Raises:
-        InputError: as `evaluate_classes`.
-    """
-    return score_classes(model, pairs).by_class()
-
-
-def precision_recall(model: ScoresPairs, pairs: Pairs) -> PrecisionRecall:
-    """Precision–recall curves both ways.
-
-    Raises:
-        InputError: as `evaluate_classes`.
-    """
-    return score_classes(model, pairs).precision_recall()
 
 
 def score_classes(model: ScoresPairs, pairs: Pairs, *, at: int | None = None) -> ClassScores:
