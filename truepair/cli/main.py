@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from truepair import __version__
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     options = build_parser(given).parse_args(given)
+    warnings.formatwarning = one_line
     try:
         command: int | None = options.command(options)
         sys.stdout.flush()
@@ -49,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ntruepair: interrupted", file=sys.stderr)
         return 130
+
+
+def one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning without the place in the code that gave it."""
+    return f"truepair: warning: {message}\n"
 
 
 def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:

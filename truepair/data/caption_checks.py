@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from truepair.data.collection import Collection, PairsCollection, Problem
+from truepair.data.text import MOST_WORDS
 
 _RANGE = 65_536
 LEAST_LETTERS = 0.25
@@ -28,11 +29,12 @@ _SUSPECT = re.compile(r"[.@\d]")
 # Scripts that are written together, under one name.
 _TOGETHER = {"CJK": "Chinese or Japanese", "HIRAGANA": "Chinese or Japanese", "KATAKANA": "Chinese or Japanese"}
 _WIDTHS = ("FULLWIDTH", "HALFWIDTH", "MODIFIER", "MATHEMATICAL", "SUPERSCRIPT", "SUBSCRIPT", "FEMININE", "MASCULINE")
-_EMPTY, _NO_WORDS = "(empty)", "(no words)"
+_EMPTY, _NO_WORDS, _LONG = "(empty)", "(no words)", "(long)"
 
 
 def caption_problems(collection: Collection) -> list[Problem]:
-    """The captions that are empty ("empty-caption") or foreign ("foreign-caption"), in order; all of them are used.
+    """The captions that are empty ("empty-caption"), foreign ("foreign-caption") or too long to be read to the end
+    ("long-caption"), in order; all of them are used.
 
     Foreign is a caption with hardly any letters (addresses, file names, digits, signs), and one in another script than
     the collection's: its most frequent script, and those of at least `OWN_SCRIPT` of the captions. Collections without
@@ -46,7 +48,7 @@ def caption_problems(collection: Collection) -> list[Problem]:
     codes = array("H")
     for start in range(0, len(collection), _RANGE):
         for caption in collection.captions(start, min(start + _RANGE, len(collection))):
-            kind = script_of(caption)
+            kind = _LONG if len(caption) > 2 * MOST_WORDS and len(caption.split()) > MOST_WORDS else script_of(caption)
             if kind not in number:
                 number[kind] = len(kinds)
                 kinds.append(kind)
@@ -91,7 +93,7 @@ def _script(letter: str) -> str:
 
 
 def _own_scripts(counts: Counter[str]) -> list[str]:
-    scripts = Counter({kind: count for kind, count in counts.items() if kind not in (_EMPTY, _NO_WORDS)})
+    scripts = Counter({kind: count for kind, count in counts.items() if kind not in (_EMPTY, _NO_WORDS, _LONG)})
     ranked = scripts.most_common()
     least = max(OWN_CAPTIONS, OWN_SCRIPT * scripts.total())
     return [kind for place, (kind, count) in enumerate(ranked) if place == 0 or count >= least]
@@ -103,6 +105,9 @@ def _problem(collection: Collection, row: int, kind: str, own: list[str]) -> Pro
     reason = "foreign-caption"
     if kind == _EMPTY:
         reason, detail = "empty-caption", "the caption is empty; write one, or remove the pair"
+    elif kind == _LONG:
+        reason = "long-caption"
+        detail = f"the caption has {len(caption.split()):,} words, of which models read the first {MOST_WORDS:,}"
     elif kind == _NO_WORDS:
         detail = f"the caption {shown} has hardly any letters; a file name, address or number describes no picture"
     else:

@@ -114,7 +114,7 @@ def _image_statistics(features: Array | None) -> ImageStatistics | None:
     example: tuple[int, int] | None = None
     seen: dict[bytes, int] = {}
     # Other types and shapes are a problem of their own and have no images to count.
-    countable = features.dtype.kind in "fiu" and features.ndim in (2, 3)
+    countable = features.dtype.kind in "fiu" and features.ndim in (2, 3) and 0 not in features.shape
     for start, rows in chunks(features) if countable else ():
         regions = rows.reshape(len(rows), -1, rows.shape[-1])
         zero = np.asarray(~regions.any(axis=2))

@@ -18,7 +18,7 @@ import numpy as np
 from truepair.data.index_files import read_npy_index
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
-from truepair.files import write_bytes_atomically
+from truepair.files import read_file, write_bytes_atomically
 
 
 def inject_label_noise(
@@ -159,7 +159,7 @@ def _checked_partners(partner: IntArray, classes: int) -> IntArray:
 
 def _read_json(path: Path, expected: str) -> Array:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_file(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); {expected}. Check the path") from error
     except (ValueError, RecursionError) as error:

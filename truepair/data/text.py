@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import InputError
-from truepair.files import write_json_atomically
+from truepair.files import read_file, write_json_atomically
 
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
 SPECIALS = (PAD, START, END, UNKNOWN, MASK)
+
+MOST_WORDS = 1000
+"""Words of a caption that a model reads; one of a whole document would make its batch take all memory and time."""
 
 # Either a run of letters and digits of any script, with inner hyphens ("t-shirt"), or an apostrophe ending on its own
 # ("'s"). The ending is split off as NLTK does, so that "women's" shares the word "women" with other captions and finds
@@ -142,12 +145,13 @@ class Vocabulary:
         return "." in self.index
 
     def encode(self, caption: str) -> list[int]:
-        """The ids start, words, end; an unknown word, or a caption without any word, gives `<unk>`. Length >= 3.
+        """The ids start, words (the first `MOST_WORDS`), end; length >= 3. An unknown word, or a caption without any
+        word, gives `<unk>`.
 
         A vocabulary with the full stop among its words (`reads_signs`) has captions read with their punctuation.
         """
         ids = [self.index.get(word, self.unknown) for word in tokenise(caption, signs=self.reads_signs)]
-        return [self.start, *(ids or [self.unknown]), self.end]
+        return [self.start, *(ids or [self.unknown])[:MOST_WORDS], self.end]
 
     @classmethod
     def read(cls, path: Path | str) -> Vocabulary:
@@ -210,7 +214,7 @@ def _read_words(path: Path) -> dict[str, int]:
 def _read_object(path: Path) -> dict[str, Any]:
     form = 'an object with the keys "word2idx", "idx2word" and "idx"'
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_file(path))
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}); expected a vocabulary file. Check the path, or write "

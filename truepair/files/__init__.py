@@ -9,6 +9,7 @@ from truepair.files.reading import (
     read_file,
     read_json_lines,
     read_json_object,
+    require_file,
 )
 from truepair.files.tensors import read_tensors, require_like, tensor_bytes
 from truepair.files.writing import (
@@ -35,6 +36,7 @@ __all__ = [
     "read_json_lines",
     "read_json_object",
     "read_tensors",
+    "require_file",
     "require_like",
     "temporary_name",
     "tensor_bytes",

@@ -37,6 +37,12 @@ def open_file(path: Path | str) -> BinaryIO:
     raise OSError(errno.EINVAL, "It is a pipe, a socket or a device, not a file", str(path))
 
 
+def require_file(path: Path | Any) -> None:
+    """Refuse a path of this machine that is there, but no regular file; raises OSError as `open_file`."""
+    if isinstance(path, Path):
+        open_file(path).close()
+
+
 def read_file(path: Path | str) -> bytes:
     """All bytes of a regular file; raises OSError as `open_file`."""
     with open_file(path) as file:

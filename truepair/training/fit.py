@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
+from truepair.data.learnable import nothing_to_learn
 from truepair.data.pairs import Pairs
 from truepair.data.text import Vocabulary
 from truepair.device import check_memory, resolve_device
@@ -131,6 +133,8 @@ def fit(
     if not resume:
         folder.check_empty()
         folder.check_room(3 * run.state.bytes_on_disk())
+    for warning in run.warnings:
+        warnings.warn(warning, stacklevel=2)
     with folder.owned():
         if not (resume and folder.finished):  # in the meantime
             run.start(config, resume=resume)
@@ -235,6 +239,7 @@ class Assembly:
         self.pairs, self.dev, self.test = pairs, dev, test
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress, self.on_epoch = device, progress, on_epoch
+        self.warnings = nothing_to_learn(pairs)
         assert setup.vocabulary is not None
         self.vocabulary = setup.vocabulary
         self.sizes = EngineSizes(
@@ -310,6 +315,7 @@ class Assembly:
             "dev": self.score(best, self.dev) if self.dev is not None else None,
             "test": self.score(best, self.test) if self.test is not None else None,
             **self.score_memory(),
+            **({"warnings": self.warnings} if self.warnings else {}),
         }
         write_json_atomically(self.folder.result, result)
 

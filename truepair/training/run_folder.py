@@ -124,8 +124,9 @@ class RunFolder:
                 f"with --resume {self.path}"
             )
         try:
-            used = self.path.exists() and set(self.path.iterdir()) - {*leftovers(self.path), self.lock.parent}
-            used = used or (self.lock.parent.exists() and set(self.lock.parent.iterdir()) - {self.lock})
+            state = self.lock.parent
+            used = self.path.exists() and set(self.path.iterdir()) - {*leftovers(self.path), state}
+            used = used or (state.exists() and set(state.iterdir()) - {self.lock, *leftovers(state)})
         except NotADirectoryError as error:
             raise RunFolderError(f"{self.path} is a file; expected a folder. Choose another --out") from error
         except OSError as error:

@@ -7,7 +7,10 @@ hash of the list of files, their sizes and times, so that changed pictures are d
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from truepair.data.pairs import Array
 from truepair.data.pictures.descriptor import DESCRIPTOR_SIZE, grid_descriptor
 from truepair.errors import InputError, TruepairError
-from truepair.files import map_npy, write_bytes_atomically
+from truepair.files import map_npy, open_file, write_bytes_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -58,6 +61,30 @@ def describe_files(folder: Path, names: tuple[str, ...]) -> tuple[Array, Array |
     return _describe_files(folder, names, digest.hexdigest())
 
 
+class Budget:
+    """An amount that several threads share: who wants more than is left waits until others give theirs back."""
+
+    def __init__(self, total: int) -> None:
+        self._left, self._changed = total, threading.Condition()
+
+    @contextmanager
+    def taken(self, amount: int) -> Iterator[None]:
+        """Holds `amount`, at most the total, within the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._left >= amount)
+            self._left -= amount
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._left += amount
+                self._changed.notify_all()
+
+
+# Pixels being decoded at once, by all threads: each takes 8 to 20 bytes.
+_AT_ONCE = Budget(_MOST_PIXELS)
+
+
 class TooManyPixels(ValueError):
     """A picture was not decoded, because it claims more pixels than any photograph has."""
 
@@ -81,7 +108,7 @@ def read_picture(source: Path | BinaryIO) -> NDArray[np.uint8]:
     """
     try:
         if isinstance(source, Path):
-            with source.open("rb") as file:
+            with open_file(source) as file:
                 return _decoded(file)
         return _decoded(source)
     except Exception as error:  # a broken file makes Pillow raise nearly anything
@@ -102,7 +129,13 @@ def _decoded(file: BinaryIO) -> NDArray[np.uint8]:
         if image.width * image.height > _MOST_PIXELS:
             raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
         decode_small(image)
-        upright = ImageOps.exif_transpose(image)
+        with _AT_ONCE.taken(image.width * image.height):
+            return _flattened(ImageOps.exif_transpose(image))
+
+
+def _flattened(upright: Image.Image) -> NDArray[np.uint8]:
+    from PIL import Image
+
     if upright.mode == "RGB" and not upright.has_transparency_data:
         flat = upright
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from truepair.data.pairs import Array
 from truepair.data.pictures.descriptor import SMALLEST_CELL, grid_descriptor
 from truepair.data.pictures.picture_features import GRID, PostScript, TooManyPixels, read_picture
 from truepair.errors import InputError
+from truepair.files import open_file
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a picture file; it is read as a whole, by several threads at once."""
@@ -65,7 +65,7 @@ def describe(place: Place) -> Array | Failure:
 
 def _read_bytes(place: Place) -> bytes | Failure:
     try:
-        with Path(place.file).open("rb") as file:
+        with open_file(place.file) as file:
             file.seek(place.offset)
             data = file.read(LARGEST_FILE + 1 if place.size < 0 else min(place.size, LARGEST_FILE + 1))
     except OSError as error:

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from truepair.errors import InputError
+from truepair.files import open_file
 
 FORMATS = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
 FORMATS |= {f"u{size}": FORMATS[f"i{size}"].upper() for size in (1, 2, 4, 8)}
@@ -72,7 +73,7 @@ def read_torch_file(path: Path) -> Any:
         InputError: the file cannot be read, is no such file, or names anything beyond tensors and plain values.
     """
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); check the path") from error
     try:

@@ -15,6 +15,7 @@ import numpy as np
 from truepair.data.pairs import Array
 from truepair.data.storage.stored_path import FilePath, StoredPath
 from truepair.errors import InputError, TruepairError
+from truepair.files import require_file
 
 HEADER_BYTES = 2**14
 """More than any header that NumPy reads."""
@@ -92,6 +93,7 @@ def open_vectors(path: FilePath) -> VectorFile:
         TruepairError: its store fails.
     """
     try:
+        require_file(path)
         with path.open("rb", buffering=HEADER_BYTES) as file:
             shape, fortran, dtype = _header(file)
             offset = file.tell()

@@ -12,6 +12,7 @@ import numpy as np
 from truepair.data.pairs import IntArray
 from truepair.data.storage.stored_path import FilePath, StoredFile, StoredPath
 from truepair.errors import InputError
+from truepair.files import require_file
 
 CAPTION_COLUMNS = ("caption", "text", "captions")
 IMAGE_COLUMNS = ("image_path", "image", "filename")
@@ -139,6 +140,7 @@ class LineMetadata(Metadata):
         self.path, self.not_utf8, self.first_not_utf8 = path, 0, -1
         marks, place, row = [], 0, -1
         try:
+            require_file(path)
             with path.open("rb", buffering=_LINE_BYTES) as file:
                 for row, line in enumerate(file):
                     if row % _LINES_PER_MARK == 0:

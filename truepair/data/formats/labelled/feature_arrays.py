@@ -6,6 +6,7 @@ files, MATLAB 7.3's among them, only the rows asked for are read.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from truepair.data.pairs import Array
+from truepair.device import check_memory
 from truepair.errors import InputError
+from truepair.files import open_file
 
 FEATURE_SUFFIXES = (".mat", ".npz", ".h5", ".hdf5", ".h5py")
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -52,7 +55,7 @@ def open_arrays(path: Path) -> ArrayFile:
         InputError: the file is missing, broken, or not what its suffix says; or it needs h5py, which is not installed.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             head = file.read(1024)
         status = path.stat()
     except OSError as error:
@@ -106,6 +109,8 @@ class _Hdf5File(ArrayFile):
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         with _reading(self.path, "HDF5"), _hdf5().File(self.path, "r") as file:
             dataset = self._dataset(file, name)
+            count = len(range(*slice(start, stop).indices(dataset.shape[-1 if self.transposed else 0])))
+            _check_size(self.path, name, dataset.size // max(1, dataset.shape[-1 if self.transposed else 0]) * count)
             rows = np.asarray(dataset[..., start:stop].T if self.transposed else dataset[start:stop])
         rows.flags.writeable = False
         return rows
@@ -127,12 +132,14 @@ def _whole_array(path: Path, version: tuple[int, int], name: str) -> Array:
     """The array as stored; `version` (time and size of the file) tells a new file of the same name from the old."""
     if path.suffix == ".npz":
         with _reading(path, ".npz"), np.load(path, allow_pickle=False) as archive:
+            _check_size(path, name, archive.zip.getinfo(f"{name}.npy").file_size // 4)
             array = np.asarray(archive[name])
     else:
-        from scipy.io import loadmat
+        from scipy.io import loadmat, whosmat
         from scipy.sparse import issparse
 
         with _reading(path, "MATLAB"):
+            _check_size(path, name, next(math.prod(shape) for found, shape, _ in whosmat(path) if found == name))
             array = loadmat(path, variable_names=[name])[name]
         array = np.asarray(array.toarray() if issparse(array) else array)
     # Half of what MATLAB stores, and all that features can use; whole numbers keep their type, labels may need it.
@@ -141,6 +148,14 @@ def _whole_array(path: Path, version: tuple[int, int], name: str) -> Array:
             array = array.astype(np.float32)
     array.flags.writeable = False
     return array
+
+
+def _check_size(path: Path, name: str, numbers: int) -> None:
+    """Refuse an array that the memory cannot hold: compressed, any number of zeros fits into a small file.
+
+    Numbers may be of 8 bytes, and are copied once while they are checked.
+    """
+    check_memory(16 * numbers, f"{path}: {name} with {numbers:,} numbers")
 
 
 def _npz_names(path: Path) -> tuple[str, ...]:

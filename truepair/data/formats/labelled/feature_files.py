@@ -7,6 +7,7 @@ the 693 of Wikipedia; MRL takes 5,000 of NUS-WIDE and 4,000 of XMediaNet.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
 from truepair.errors import InputError
 
 _OTHER_NAME = {"val": "dev", "valid": "dev", "testall": "test"}
+_MOST_CLASSES = 10_000  # of labels given as rows of zeros with a single one
 _LARGEST_LABEL = 2**53  # whole numbers beyond are not exact as floating-point numbers, which MATLAB stores
 
 
@@ -175,7 +177,8 @@ def _features(arrays: ArrayFile, name: str, start: int, stop: int) -> Array:
 
 def _part_labels(arrays: ArrayFile, part: Part) -> IntArray:
     """(n,) int64 labels of a part as the file numbers them."""
-    first, *others = ((name, _whole_numbers(arrays, name)) for name in part.labels)
+    pairs = (arrays.shape(part.images) or (0,))[0]
+    first, *others = ((name, _whole_numbers(arrays, name, pairs)) for name in part.labels)
     for name, labels in others:
         if len(labels) != len(first[1]):
             raise InputError(
@@ -193,9 +196,11 @@ def _part_labels(arrays: ArrayFile, part: Part) -> IntArray:
     return first[1]
 
 
-def _whole_numbers(arrays: ArrayFile, name: str) -> IntArray:
+def _whole_numbers(arrays: ArrayFile, name: str, pairs: int) -> IntArray:
+    place, shape = f"{arrays.path}: {name}", arrays.shape(name)
+    if math.prod(shape) > _MOST_CLASSES * max(1000, pairs):
+        raise InputError(f"{place} has shape {shape}, for {pairs:,} images; expected one label for each pair")
     labels = arrays.read(name)
-    place = f"{arrays.path}: {name}"
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim not in (1, 2) or labels.size == 0:

@@ -15,6 +15,7 @@ from truepair.data.formats.labelled.feature_files import LabelledFile, pairs_of,
 from truepair.data.formats.labelled.feature_layouts import find_parts
 from truepair.data.pairs import Pairs
 from truepair.errors import InputError
+from truepair.files import read_file
 
 FEATURES = "raw_features.mat"
 LISTS = {"train": "trainset_txt_img_cat.list", "test": "testset_txt_img_cat.list"}
@@ -60,7 +61,7 @@ def _open(folder: Path) -> LabelledFile:
 def _read_list(path: Path) -> tuple[list[str], list[str], list[int]]:
     """Text ids, image ids and classes from 0."""
     try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = read_file(path).decode("utf-8").removesuffix("\n").split("\n")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}); expected the list of texts, images and classes that "

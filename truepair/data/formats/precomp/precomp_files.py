@@ -10,7 +10,7 @@ import numpy as np
 
 from truepair.data.pairs import Array
 from truepair.errors import InputError
-from truepair.files import map_npy
+from truepair.files import map_npy, read_file
 
 # Two names for one thing: releases differ in what they call these splits.
 _OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall"}
@@ -152,7 +152,7 @@ def _map_features(path: Path) -> tuple[Array | None, str]:
 def _read_lines(path: Path) -> list[str] | None:
     """The lines of a text file, or None if there is none; the newline at the end of the last line starts no new one."""
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

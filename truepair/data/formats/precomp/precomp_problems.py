@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.formats.precomp.precomp_files import PrecompSplit, all_meta, chunks, column, files_of, listing
+from truepair.data.formats.tables.captions import LONGEST_CAPTION
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ def _captions_problems(contents: PrecompSplit) -> Iterator[Problem]:
                     "Put exactly one tab between id and caption",
                 )  # fmt: skip
     for row, (line, caption) in enumerate(zip(lines, contents.captions, strict=True), start=1):
+        if len(caption) > LONGEST_CAPTION:
+            yield Problem(
+                file, row, f"the caption has {len(caption):,} characters; expected at most {LONGEST_CAPTION:,}",
+                "Check that no whole document stands in its place, and shorten it",
+            )  # fmt: skip
         if not caption and (file.suffix == ".txt" or "\t" in line):
             yield Problem(
                 file, row, "the caption is empty; expected at least one word",

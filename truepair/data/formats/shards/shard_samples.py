@@ -15,6 +15,7 @@ from typing import BinaryIO
 from truepair.data.collection import Problem
 from truepair.data.formats.tables.captions import printable
 from truepair.data.pictures.pictures import Place
+from truepair.files import open_file
 
 PICTURES = ("jpg", "jpeg", "png", "webp")
 TEXTS = ("txt", "caption")
@@ -49,7 +50,7 @@ def read_samples(shard: Path) -> Iterator[Sample | Problem]:
     problems: list[Problem] = []
     try:
         size = shard.stat().st_size
-        with shard.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        with open_file(shard) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             cut = _read_members(shard, file, tar, size, samples, problems)
     except OSError as error:
         reason = "missing-shard" if isinstance(error, FileNotFoundError) else "broken-shard"

@@ -14,6 +14,7 @@ from truepair.data.collection import Problem
 from truepair.data.formats.tables.table_columns import TableRow
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.errors import InputError
+from truepair.files import read_file
 
 IMAGE_COLUMN, CAPTION_COLUMN = "filename", "sentences"
 
@@ -31,7 +32,7 @@ class KarpathyTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            content = json.loads(decode(path.read_bytes())[0])
+            content = json.loads(decode(read_file(path))[0])
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(
                 f"{path} cannot be read as JSON ({error}); expected Karpathy's layout. Copy or download it again"

@@ -10,8 +10,11 @@ from truepair.data.collection import Problem
 from truepair.data.formats.tables.table_columns import TableRow
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.errors import InputError
+from truepair.files import open_file
 
 _BATCH_ROWS = 4096
+MOST_ROWS = 10_000_000
+"""A file of a few megabytes may claim far more, and every row costs some 100 bytes of memory."""
 
 
 class ParquetTable:
@@ -25,13 +28,20 @@ class ParquetTable:
 
         self.path = path
         try:
+            open_file(path).close()
             with ParquetFile(path) as file:
-                self._columns = list(file.schema_arrow.names)
+                self._columns, count = list(file.schema_arrow.names), file.metadata.num_rows
         except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
             raise InputError(
                 f"{path} cannot be read as parquet ({error}); expected a table of images and captions. "
                 "Copy or write it again"
             ) from error
+
+        if count > MOST_ROWS:
+            raise InputError(
+                f"{path} has {count:,} rows; a table of pictures is read into memory, {MOST_ROWS:,} rows of it at "
+                "most. Split the table, or audit embeddings of the pairs"
+            )
 
     def columns(self) -> list[str]:
         return self._columns

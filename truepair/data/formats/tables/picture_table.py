@@ -24,6 +24,7 @@ import numpy as np
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.pictures.picture_features import describe_files
 from truepair.errors import InputError
+from truepair.files import read_file
 
 _OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall", "testall": "test"}
 _OWN_COLUMNS = {"image", "captions", "caption", "split"}
@@ -113,7 +114,7 @@ def read_table(folder: Path) -> list[PictureRow]:
 @lru_cache(maxsize=4)
 def _read_table(table: Path, _version: tuple[int, int]) -> list[PictureRow]:
     try:
-        lines = table.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_file(table).decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{table} cannot be read ({error}); expected UTF-8 text, one JSON object a line") from error
     rows = [_row(table, number, line) for number, line in enumerate(lines, start=1) if line.strip()]

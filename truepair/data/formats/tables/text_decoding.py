@@ -8,6 +8,7 @@ from pathlib import Path
 
 from truepair.data.collection import Problem
 from truepair.errors import InputError
+from truepair.files import open_file
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
 _MARKS = (
@@ -48,7 +49,7 @@ class TextLines:
         self._odd: list[int] = []
         self._odd_count = 0
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 self.encoding = marked_encoding(file.read(4)) or "utf-8"
         except OSError as error:
             raise InputError(

@@ -1,0 +1,150 @@
+"""One process at a time in a folder; the second is told who is there, and a dead owner is in nobody's way."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.faults.damage import OPTIONS, train
+from truepair.cli.main import main
+from truepair.errors import RunFolderError
+from truepair.files import lock, locked
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from truepair.files import locked
+with locked(Path(sys.argv[1]), Path(sys.argv[2])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def held():
+    """Starts a process that holds a lock."""
+    started = []
+
+    def hold(folder, path):
+        process = subprocess.Popen([sys.executable, "-c", HOLDING, folder, path], stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"held\n"
+        started.append(process)
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_the_second_run_is_refused_and_deletes_nothing(tiny, tmp_path, refused, held):
+    out = tmp_path / "run"
+    process = held(out, out / "state" / "lock")
+    (out / "state" / ".checkpoint.safetensors.0123456789ab.tmp").write_bytes(b"in the making")
+    told = refused("train", tiny, "--out", out, *OPTIONS)
+    assert f"{out} is in use by process {process.pid} on " in told and " since 20" in told
+    (out / "config.json").write_text("{}")
+    assert "is in use by process" in refused("train", "--resume", out, *[])
+    assert (out / "state" / ".checkpoint.safetensors.0123456789ab.tmp").exists()
+    assert not (out / "metrics.jsonl").exists()
+
+
+def test_resuming_a_live_run_is_refused_and_the_live_run_ends_well(tiny, trained, tmp_path, refused):
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "truepair", "train", str(tiny), "--out", str(out), *OPTIONS, "--epochs", "40"]
+    live = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not (out / "metrics.jsonl").exists():
+        assert live.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    assert f"in use by process {live.pid}" in refused("train", "--resume", out)
+    assert live.poll() is None, "the run was over before it was to be disturbed; make it longer"
+    assert live.wait(60) == 0, live.stderr.read()
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 40
+    assert not (out / "state" / "lock").exists()
+
+
+def test_the_second_audit_is_refused(tiny, tmp_path, refused, held):
+    out = tmp_path / "audit"
+    process = held(out, out / "work" / "lock")
+    assert f"in use by process {process.pid}" in refused("audit", tiny, "--out", out, "--epochs", "1")
+
+
+def test_a_dead_owner_is_in_nobodys_way(tiny, tmp_path, held):
+    out = tmp_path / "run"
+    process = held(out, out / "state" / "lock")
+    process.kill()
+    process.wait()
+    assert (out / "state" / "lock").exists()
+    assert train(tiny, out) == 0
+    assert not (out / "state" / "lock").exists()
+
+
+def test_within_one_process_too(tmp_path):
+    with locked(tmp_path, tmp_path / "lock"):
+        with (
+            pytest.raises(RunFolderError, match=f"in use by process {os.getpid()}"),
+            locked(tmp_path, tmp_path / "lock"),
+        ):
+            pass
+        assert (tmp_path / "lock").exists()
+    with locked(tmp_path, tmp_path / "lock"):
+        pass
+
+
+def test_a_forked_process_does_not_hold_it_on(tmp_path):
+    """Those that prepare batches outlive a killed owner by some seconds."""
+    child = 0
+    with locked(tmp_path, tmp_path / "lock"):
+        child = os.fork()
+        if not child:
+            time.sleep(30)
+            os._exit(0)
+    try:
+        with locked(tmp_path, tmp_path / "lock"):
+            pass
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def note(**changes):
+    import socket
+
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": "2026-01-01", **changes}
+
+
+@pytest.mark.parametrize(
+    ("left", "free"),
+    [(note(), True), (note(pid=2**22 + 1), True), (note(pid=1), False), (note(host="elsewhere"), False), ([], True)],
+)
+def test_where_a_disk_knows_no_locks_the_note_decides(tmp_path, monkeypatch, left, free):
+    """A note of this very process that holds nothing is one of an earlier process of the same number."""
+    monkeypatch.setattr(lock, "_flock", lambda descriptor: None)
+    path = tmp_path / "lock"
+    path.write_text(json.dumps(left))
+    if free:
+        with locked(tmp_path, path), pytest.raises(RunFolderError, match="in use"), locked(tmp_path, path):
+            pass
+    else:
+        with pytest.raises(RunFolderError, match=f"if that one has ended, remove {path}"), locked(tmp_path, path):
+            pass
+        assert path.exists()
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFolderError, match="cannot be written to: File exists"):
+        with locked(tmp_path, tmp_path / "file" / "lock"):
+            pass
+
+
+def test_a_file_is_no_folder(tiny, tmp_path, refused):
+    (tmp_path / "file").write_text("mine")
+    for command in (["train", tiny], ["audit", tiny]):
+        assert f"{tmp_path / 'file'} is a file; expected a folder" in refused(*command, "--out", tmp_path / "file")
+    assert main(["train", "--resume", str(tmp_path / "file")]) == 2
+    assert (tmp_path / "file").read_text() == "mine"
