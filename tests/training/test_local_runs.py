@@ -79,7 +79,7 @@ def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, m
 
 
 def test_a_survey_sees_every_pair_once_unaltered_and_teaches_nothing(tiny, tmp_path, monkeypatch):
-    from truepair.methods.ugncl import UGNCL
+    from truepair.methods.ugncl.method import UGNCL
 
     seen, modes = [], []
 
