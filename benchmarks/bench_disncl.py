@@ -17,7 +17,8 @@ from benchmarks.bench_training import BATCH, SIZES, VOCABULARY, Size, random_bat
 from benchmarks.measure import extra_peak_bytes, median_seconds
 from truepair.correspondence import CorrespondenceMemory
 from truepair.engines.config import GlobalConfig
-from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.regions_and_words import InputSizes
+from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, NetworkForward, Stage
 from truepair.training.config import TrainingConfig, build_optimizer
@@ -70,8 +71,8 @@ def make_step(size: Size, way: str) -> Callable[[], Tensor]:
     method = build_method("disncl", WAYS[way])
     subspaces = method.auxiliary.subspaces
     assert subspaces is not None
-    sizes = EngineSizes(size.feature_width, size.regions, VOCABULARY, 1, 1, *subspaces)
-    engine = build_engine(GlobalConfig(width=size.width, pooling=size.pooling), sizes)
+    sizes = InputSizes(size.feature_width, size.regions, VOCABULARY)
+    engine = build_engine(GlobalConfig(width=size.width, pooling=size.pooling), sizes, Needs(1, 1, *subspaces))
     auxiliary = method.auxiliary.build(engine)
     optimizer = build_optimizer(TrainingConfig(), method.auxiliary.parameter_groups(engine, auxiliary), 1e-4)
     memory = CorrespondenceMemory(BATCH)

@@ -115,7 +115,7 @@ def make_step(size: Size, plain: bool) -> Callable[[], Tensor]:
     """One optimizer step on a fixed batch; returns the loss before it."""
     torch.manual_seed(0)
     engine = GlobalEngine(size.feature_width, VOCABULARY, GlobalConfig(width=size.width, pooling=size.pooling))
-    encoder = PlainEngine(engine, size.pooling) if plain else engine
+    encoder: Any = PlainEngine(engine, size.pooling) if plain else engine
     optimizer = torch.optim.AdamW(engine.parameters(), lr=1e-4)
     batch = random_batch(size)
 

@@ -16,11 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from truepair.data.config import Augmentation
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.text import Vocabulary
-from truepair.engines.config import GlobalConfig, ModelConfig, SAFConfig, SGRConfig
+from truepair.engines.config import EngineConfig, GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble_model import EnsembleBlocks, EnsembleModel
-from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
+from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
+from truepair.engines.retrieval_model import RetrievalModel, new_model
 from truepair.evaluation import evaluate
 from truepair.evaluation.two_stage import evaluate_two_stage
 
@@ -28,7 +30,7 @@ SIZES = ((200, 1_000),)
 """(images, texts): a fifth of Flickr30K's test set on both sides."""
 TOPS = (20, 50)
 MODEL_NAMES = ("sgr", "saf")
-CONFIGS: dict[str, ModelConfig] = {
+CONFIGS: dict[str, EngineConfig] = {
     "global": GlobalConfig(width=128),
     "sgr": SGRConfig(width=128, similarity_width=64),
     "saf": SAFConfig(width=128, similarity_width=64),
@@ -96,20 +98,20 @@ def problem(images: int, texts: int) -> Pairs:
     )
 
 
-def new_model(name: str) -> RetrievalModel:
+def drawn_model(name: str) -> RetrievalModel:
     """A newly initialised model."""
     vocabulary = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", *WORDS))
-    sizes = EngineSizes(FEATURE_WIDTH, REGIONS, len(vocabulary))
+    sizes = InputSizes(FEATURE_WIDTH, REGIONS, len(vocabulary))
     torch.manual_seed(0)
-    return RetrievalModel(build_engine(CONFIGS[name], sizes), vocabulary, sizes)
+    return new_model(CONFIGS[name], RegionsAndWords(vocabulary, sizes, Augmentation()))
 
 
 def compare(images: int, texts: int) -> list[Row]:
     """The whole matrix and every k, for every local engine, at one size."""
-    proposer, pairs = new_model("global"), problem(images, texts)
+    proposer, pairs = drawn_model("global"), problem(images, texts)
     rows: list[Row] = []
     for name in MODEL_NAMES:
-        model = Remembering(new_model(name))
+        model = Remembering(drawn_model(name))
         evaluate(model, problem(10, 50))  # what the first use brings in is not timed
         model.rows.clear()
         start = time.perf_counter()

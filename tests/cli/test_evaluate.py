@@ -12,11 +12,12 @@ import torch
 import truepair
 from truepair.cli.evaluate import add_evaluate
 from truepair.cli.figures import class_table, map_table, recall_table
-from truepair.data.config import DataConfig
+from truepair.data.config import Augmentation, DataConfig
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble_model import EnsembleModel
-from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine, save_model
+from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
+from truepair.engines.retrieval_model import RetrievalModel, new_model, save_model
 from truepair.errors import TruepairError
 from truepair.evaluation import by_class, evaluate_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
@@ -55,11 +56,9 @@ def runs(tiny, tmp_path_factory):
         ("other", SAFConfig(**small), 5),
     ]:
         shutil.copytree(folder / "a", folder / name)
-        sizes = EngineSizes(width, 3, len(vocabulary))
+        preparation = RegionsAndWords(vocabulary, InputSizes(width, 3, len(vocabulary)), Augmentation())
         torch.manual_seed(len(name))
-        save_model(
-            folder / name / "model.safetensors", RetrievalModel(build_engine(config, sizes), vocabulary, sizes), config
-        )
+        save_model(folder / name / "model.safetensors", new_model(config, preparation))
     shutil.copytree(folder / "a", folder / "unfinished")
     (folder / "unfinished" / "result.json").unlink()
     return folder

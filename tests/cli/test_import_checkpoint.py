@@ -13,7 +13,8 @@ from truepair.cli.import_checkpoint import add_import
 from truepair.cli.main import main
 from truepair.data.open import load
 from truepair.data.text import Vocabulary, tokenise
-from truepair.engines.retrieval_model import EngineSizes
+from truepair.engines.regions_and_words import InputSizes
+from truepair.engines.retrieval_model import Needs
 from truepair.errors import InputError, RunFolderError
 from truepair.training.fit import open_run
 from truepair.training.importing import import_checkpoint, unreachable_words
@@ -79,7 +80,8 @@ def test_the_imported_run_scores_as_the_released_code(kind, layout, path, vocabu
     expected = released_similarities(models, pairs)
     assert expected.shape == (IMAGES, IMAGES * CAPTIONS) and expected.std() > 0.1
     torch.testing.assert_close(model.similarity(pairs), expected, atol=1e-5, rtol=0)
-    assert model.sizes == EngineSizes(FEATURES, REGIONS, len(WORDS), networks=len(models))
+    assert model.preparation.sizes == InputSizes(FEATURES, REGIONS, len(WORDS))
+    assert model.needs == Needs(networks=len(models))
 
 
 @pytest.mark.parametrize(("which", "index"), [("A", 0), ("B", 1)])
@@ -181,5 +183,5 @@ def test_images_with_more_regions_are_refused_when_scored(path, vocabulary, tmp_
     (tmp_path / "data").mkdir()
     np.save(tmp_path / "data" / "test_ims.npy", np.ones((2, REGIONS + 1, FEATURES), dtype=np.float32))
     (tmp_path / "data" / "test_caps.txt").write_text("a boat\na horse\n")
-    with pytest.raises(InputError, match="has 5 regions, this model knows 4"):
+    with pytest.raises(InputError, match="up to 5 regions, those of training 4"):
         model.similarity(load(str(tmp_path / "data"), "test"))

@@ -139,7 +139,7 @@ def test_train_reads_a_published_vocabulary(tiny, tmp_path):
     out = tmp_path / "run"
     assert train(tiny, out, "--method", "infonce", "--vocabulary", str(tmp_path / "tiny_vocab.json")) == 0
     assert Vocabulary.read(out / "vocabulary.json") == given
-    assert open_run(out).model.vocabulary == given
+    assert open_run(out).model.preparation.vocabulary == given
 
 
 def test_describe_prints_table_and_json(tiny, capsys):

@@ -6,7 +6,8 @@ import torch
 from truepair.data.batch import ImageBatch, pad_words
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble import EnsembleEngine
-from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.regions_and_words import InputSizes
+from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.engines.similarity import similarity_blocks
 from truepair.engines.views import MultiViewEngine
 
@@ -19,9 +20,9 @@ IMAGES = ImageBatch(torch.randn(5, 3, 6, generator=torch.Generator().manual_seed
 TEXTS = pad_words([[1, 4, 5, 2], [1, 3, 2], [1, 6, 7, 3, 2]])
 
 
-def engine_of(name, **sizes):
+def engine_of(name, **needs):
     torch.manual_seed(3)
-    return build_engine(CONFIGS[name], EngineSizes(6, 3, 9, **sizes)).eval()
+    return build_engine(CONFIGS[name], InputSizes(6, 3, 9), Needs(**needs)).eval()
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -5,11 +5,13 @@ import pytest
 import torch
 
 import truepair
+from truepair.data.config import Augmentation
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble_model import EnsembleModel, aligned, gives_cosines
-from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
+from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
+from truepair.engines.retrieval_model import Needs, new_model
 from truepair.errors import InputError
 from truepair.evaluation import recall
 
@@ -23,12 +25,11 @@ CONFIGS = {
 }
 
 
-def model_of(kind, *, words=WORDS, seed=0, width=6, **sizes):
+def model_of(kind, *, words=WORDS, seed=0, width=6, **needs):
     vocabulary = Vocabulary((*SPECIAL, *words))
-    sizes = EngineSizes(width, 3, len(vocabulary), **sizes)
+    preparation = RegionsAndWords(vocabulary, InputSizes(width, 3, len(vocabulary)), Augmentation())
     torch.manual_seed(seed)
-    engine = build_engine(CONFIGS[kind], sizes)
-    return RetrievalModel(engine, vocabulary, sizes)
+    return new_model(CONFIGS[kind], preparation, Needs(**needs))
 
 
 @pytest.fixture(scope="module")

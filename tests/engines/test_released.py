@@ -25,8 +25,9 @@ from tests.engines.released_layout import (
 )
 from truepair.data.batch import ImageBatch, pad_words
 from truepair.engines.config import SAFConfig, SGRConfig
+from truepair.engines.regions_and_words import InputSizes
 from truepair.engines.released.checkpoint import read_released
-from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.retrieval_model import build_engine
 from truepair.errors import InputError
 
 WORDS = 20
@@ -87,7 +88,7 @@ def test_sizes_are_those_of_the_tensors(path):
     widths = {"width": WIDTH, "word_width": WORD_WIDTH, "similarity_width": SIMILARITY_WIDTH}
     (network,) = read_released(written(path, sgraf(Released("sgr", WORDS, steps=2))))
     assert network.config == SGRConfig(**widths, reasoning_steps=2)
-    assert network.sizes == EngineSizes(FEATURES, REGIONS, WORDS)
+    assert network.sizes == InputSizes(FEATURES, REGIONS, WORDS)
     (network,) = read_released(written(path, sgraf(Released("saf", WORDS))))
     assert network.config == SAFConfig(**widths)
 

@@ -6,7 +6,8 @@ import torch
 from truepair.data.batch import ImageBatch, PairBatch, pad_words
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.features import Features
-from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.regions_and_words import InputSizes
+from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.engines.subspaces import DisentangledEngine
 from truepair.methods.base import NetworkForward
 
@@ -23,7 +24,7 @@ TEXTS = pad_words([[1, 4, 5, 2], [1, 3, 2], [1, 6, 7, 3, 2], [1, 2], [1, 5, 2]])
 
 def engine_of(name):
     torch.manual_seed(3)
-    engine = build_engine(CONFIGS[name], EngineSizes(6, 3, 9, subspace_width=5, subspace_hidden=7)).eval()
+    engine = build_engine(CONFIGS[name], InputSizes(6, 3, 9), Needs(subspace_width=5, subspace_hidden=7)).eval()
     assert isinstance(engine, DisentangledEngine)
     return engine
 
@@ -44,7 +45,7 @@ def test_pairs_are_compared_by_the_invariant_heads_alone(name):
 def test_what_is_compared_begins_as_the_features_themselves():
     """Cosines among images are those of their features: at first the invariant head is an isometry."""
     torch.manual_seed(0)
-    engine = build_engine(CONFIGS["global"], EngineSizes(6, 3, 9, subspace_width=12, subspace_hidden=7)).eval()
+    engine = build_engine(CONFIGS["global"], InputSizes(6, 3, 9), Needs(subspace_width=12, subspace_hidden=7)).eval()
     _, image = engine.split_images(IMAGES)
     assert torch.allclose(image.invariant @ image.invariant.T, image.features @ image.features.T, atol=1e-5)
 

@@ -9,11 +9,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tqdm import tqdm
 
+from truepair.data.config import Augmentation
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble_model import EnsembleModel
-from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
+from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
+from truepair.engines.retrieval_model import Needs, new_model
 from truepair.errors import InputError
 from truepair.evaluation import evaluate, recall, recall_from_ranks
 from truepair.evaluation.proposals import propose
@@ -244,11 +246,11 @@ def drawn():
     )
 
 
-def model_of(config, seed=0, **sizes):
+def model_of(config, seed=0, **needs):
     vocabulary = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", *WORDS))
-    sizes = EngineSizes(6, 4, len(vocabulary), **sizes)
+    preparation = RegionsAndWords(vocabulary, InputSizes(6, 4, len(vocabulary)), Augmentation())
     torch.manual_seed(seed)
-    return RetrievalModel(build_engine(config, sizes), vocabulary, sizes)
+    return new_model(config, preparation, Needs(**needs))
 
 
 SGR = SGRConfig(width=16, word_width=8, similarity_width=8, reasoning_steps=2)

@@ -10,7 +10,8 @@ import truepair
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.engines.config import GlobalConfig
-from truepair.engines.retrieval_model import EngineSizes, build_engine
+from truepair.engines.regions_and_words import InputSizes
+from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.engines.subspaces import Parts
 from truepair.errors import InputError, TrainingError
 from truepair.methods import build_method
@@ -20,7 +21,7 @@ from truepair.methods.disncl.options import DisNCLConfig
 from truepair.training.setup import Setup
 
 PAIRS = 9
-SIZES = EngineSizes(6, 3, 9, subspace_width=5, subspace_hidden=7)
+SIZES = InputSizes(6, 3, 9), Needs(subspace_width=5, subspace_hidden=7)
 
 
 class GivenForward:
@@ -114,7 +115,7 @@ def test_the_warm_up_ranks_all_pairs_with_a_constant_margin(choice, step, counte
 @pytest.mark.parametrize("similarity", [torch.ones(PAIRS, PAIRS), torch.ones(PAIRS, PAIRS) - torch.eye(PAIRS)])
 def test_an_empty_clean_set_costs_nothing_and_teaches_nothing(similarity):
     method, memory = prepared()
-    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    engine = build_engine(GlobalConfig(width=8, word_width=4), *SIZES)
     forward = GivenForward(
         similarity.requires_grad_(),
         torch.arange(PAIRS),
@@ -138,7 +139,7 @@ def test_a_run_that_loses_its_clean_set_is_stopped():
 
 def bottleneck(config=None):
     torch.manual_seed(0)
-    return InformationBottleneck(build_engine(GlobalConfig(width=8, word_width=4), SIZES), config or DisNCLConfig())
+    return InformationBottleneck(build_engine(GlobalConfig(width=8, word_width=4), *SIZES), config or DisNCLConfig())
 
 
 def test_information_terms_are_weighted_as_equations_1_7_and_11():
@@ -218,7 +219,7 @@ def test_discriminators_raise_every_term_and_encoders_only_those_they_should(nam
 @pytest.mark.parametrize("name", DISENTANGLERS)
 def test_every_disentangler_is_finite_and_reaches_the_heads(name):
     torch.manual_seed(0)
-    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), SIZES), DisNCLConfig())
+    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), *SIZES), DisNCLConfig())
     image, text = some_parts(0, leaf=True), some_parts(1, leaf=True)
     loss = sum(term.loss for term in learner.terms(image, text))
     gradients = torch.autograd.grad(loss, [image.invariant, text.invariant, *learner.parameters()])
@@ -229,7 +230,7 @@ def test_every_disentangler_is_finite_and_reaches_the_heads(name):
 
 def test_consistency_and_cross_prediction_are_what_they_say():
     image, text = some_parts(0), some_parts(0)
-    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    engine = build_engine(GlobalConfig(width=8, word_width=4), *SIZES)
     consistency, overlap = DISENTANGLERS["fdmer"](engine, DisNCLConfig()).terms(image, text)
     assert float(consistency.value) == 0  # the same invariant parts on both sides
     expected = 2 * (image.invariant * image.exclusive).sum(dim=1).square().mean()
@@ -308,7 +309,7 @@ def test_more_steps_of_the_discriminators_tell_more(tiny, tmp_path):
 @pytest.mark.parametrize("name", DISENTANGLERS)
 def test_weights_of_zero_leave_nothing_of_a_disentangler(name):
     config = DisNCLConfig(disentangle_weight=0.0, regularizer_weight=0.0)
-    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), SIZES), config)
+    learner = DISENTANGLERS[name](build_engine(GlobalConfig(width=8, word_width=4), *SIZES), config)
     assert all(float(term.loss.detach()) == 0 for term in learner.terms(some_parts(0), some_parts(1)))
 
 
@@ -320,7 +321,7 @@ def test_without_the_adversarial_terms_what_is_raised_stays():
 
 def test_information_counts_by_the_share_of_clean_pairs():
     """As in all sums over the clean set here: divided by B, so that no term outgrows the others in noisy batches."""
-    similarity, engine = similarities(), build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    similarity, engine = similarities(), build_engine(GlobalConfig(width=8, word_width=4), *SIZES)
     learner = DISENTANGLERS["fdmer"](engine, DisNCLConfig())
     losses = []
     for auxiliary in (learner, None):
@@ -340,7 +341,7 @@ def test_information_counts_by_the_share_of_clean_pairs():
 def test_encoders_heads_and_discriminators_have_rates_of_their_own():
     rates = {"head_rate": 0.5, "exclusive_rate": 0.7, "discriminator_rate": 2.0, "main_rate": 0.1}
     method = build_method("disncl", rates)
-    engine = build_engine(GlobalConfig(width=8, word_width=4), SIZES)
+    engine = build_engine(GlobalConfig(width=8, word_width=4), *SIZES)
     auxiliary = method.auxiliary.build(engine)
     groups = {
         rate: set(map(id, parameters)) for parameters, rate in method.auxiliary.parameter_groups(engine, auxiliary)

@@ -171,7 +171,7 @@ def test_unknown_options_are_named(noisy):
 
 def test_diverging_training_stops_with_the_remedy(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "truepair.methods.infonce.info_nce", lambda similarity, temperature: similarity.diagonal() * float("nan")
+        "truepair.losses.info_nce", lambda similarity, temperature: similarity.diagonal() * float("nan")
     )
     with pytest.raises(TrainingError, match="learning-rate"):
         truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
@@ -259,7 +259,7 @@ def test_an_infinite_gradient_never_reaches_the_parameters(noisy, tmp_path, monk
 
     info_nce = truepair.losses.info_nce
     monkeypatch.setattr(
-        "truepair.methods.infonce.info_nce", lambda s, temperature: Steep.apply(info_nce(s, temperature=temperature))
+        "truepair.losses.info_nce", lambda s, temperature: Steep.apply(info_nce(s, temperature=temperature))
     )
     for clip in (2.0, 0.0):
         with pytest.raises(TrainingError, match="gradient norm"):
@@ -284,7 +284,7 @@ def test_resuming_with_another_dev_split_is_refused(tiny, noisy, tmp_path):
 
 def test_a_model_refuses_another_vocabulary(noisy, tmp_path):
     run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
-    words = list(run.model.vocabulary.words)
+    words = list(run.model.preparation.vocabulary.words)
     words[-1], words[-2] = words[-2], words[-1]
     (run.path / "vocabulary.json").unlink()
     Vocabulary(tuple(words)).write(run.path / "vocabulary.json")

@@ -12,7 +12,7 @@ from truepair.cli.figures import map_table, recall_table
 from truepair.cli.options import add_engine_options, add_options, given_options, option_in, options_of_others
 from truepair.cli.shared import DATA_HELP, use_threads
 from truepair.data.config import Augmentation, DataConfig
-from truepair.engines.config import MODELS
+from truepair.engines import ENGINES, engine_config, engine_configs
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.training.config import TrainingConfig
@@ -55,9 +55,9 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
     )
     parser.add_argument(
         "--model",
-        choices=list(MODELS),
+        choices=list(ENGINES),
         metavar="ENGINE",
-        help=f"similarity engine: {', '.join(MODELS)} [default: global]",
+        help=f"similarity engine: {', '.join(ENGINES)} [default: global]",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
@@ -66,7 +66,7 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
     add_options(parser, "data", DataConfig)
     add_options(parser, "training", TrainingConfig)
     add_options(parser, "augmentation", Augmentation)
-    add_engine_options(parser, MODELS, engine or ("global" if method else None))
+    add_engine_options(parser, engine_configs(), engine or ("global" if method else None))
     for name, place in METHODS.items():
         add_options(parser, f"method {name}", place.options, prefix=f"{name}-", hidden=name != method)
     parser.set_defaults(command=run_train)
@@ -132,7 +132,7 @@ def job_of(options: argparse.Namespace) -> Any:
             option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
     model = options.model or "global"
-    for option, names in options_of_others(options, MODELS, model):
+    for option, names in options_of_others(options, engine_configs(), model):
         owners = " and ".join(names)
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
     return Job(
@@ -141,7 +141,7 @@ def job_of(options: argparse.Namespace) -> Any:
         method_options=given_options(options, METHODS[method].options, prefix=f"{method}-"),
         setup=Setup(
             training=TrainingConfig(**given_options(options, TrainingConfig)),
-            model=MODELS[model](**given_options(options, MODELS[model])),
+            model=engine_config(model)(**given_options(options, engine_config(model))),
             augmentation=Augmentation(**given_options(options, Augmentation)),
         ),
     )

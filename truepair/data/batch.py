@@ -1,4 +1,4 @@
-"""One batch of image–text pairs as tensors, and the only place that pads.
+"""One batch of given pairs; and of regions and of word ids, with the only place that pads.
 
 Shape letters: B pairs, R regions, D feature width, W words.
 """
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from truepair.data.preparation import Batch
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,14 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """B given pairs: pair i is (`images[i]`, `texts[i]`); `ids` (B,) int64 are its keys in the memory.
+    """B given pairs: pair i is item i of `images` and of `texts`; `ids` (B,) int64 are its keys in the memory.
 
     `labels` (B,) int64 are the classes of the pairs as given, None where they have none.
     """
 
     ids: Tensor
-    images: ImageBatch
-    texts: TextBatch
+    images: Batch
+    texts: Batch
     labels: Tensor | None = None
 
     def __len__(self) -> int:
@@ -66,14 +68,6 @@ class PairBatch:
     def to(self, device: torch.device) -> PairBatch:
         labels = None if self.labels is None else self.labels.to(device, non_blocking=True)
         return PairBatch(self.ids, self.images.to(device), self.texts.to(device), labels)
-
-
-def pad_regions(items: list[Tensor]) -> ImageBatch:
-    """Stack images of (r_i, D) float32 into one zero-padded `ImageBatch`."""
-    lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
-    if bool((lengths == lengths[0]).all()):
-        return ImageBatch(torch.stack(items), lengths)
-    return ImageBatch(torch.nn.utils.rnn.pad_sequence(items, batch_first=True), lengths)
 
 
 def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatch:

@@ -1,4 +1,4 @@
-"""From `Pairs` to batches: an epoch's order, its batches, and items encoded for evaluation."""
+"""From `Pairs` to batches: an epoch's order and its batches, prepared as the engine reads them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from truepair.data.augment import alter_words, drop_regions
-from truepair.data.batch import ImageBatch, PairBatch, TextBatch, pad_words
-from truepair.data.config import Augmentation
-from truepair.data.pairs import Images, IntArray, Pairs, Texts
-from truepair.data.text import Vocabulary
+from truepair.data.batch import PairBatch
+from truepair.data.pairs import Pairs
+from truepair.data.preparation import Preparation
 from truepair.seeding import generator
 
 
@@ -24,46 +22,41 @@ class EpochBatches(Dataset[PairBatch]):
 
     Args:
         pairs: the training pairs.
-        captions: the word ids of every text.
+        preparation: what makes batches of them.
         batch_size: at most this many pairs a batch.
         order: names the purpose of the order, so that two passes over one epoch's pairs differ.
         position: (seed, stage, epoch): names the order and the augmentation.
+        augmented: whether images and texts are altered at random, as the preparation does that.
     """
 
     def __init__(
         self,
         pairs: Pairs,
-        captions: list[list[int]],
-        vocabulary: Vocabulary,
-        augmentation: Augmentation,
+        preparation: Preparation,
         *,
         batch_size: int,
         position: tuple[int, int, int],
         order: str = "shuffle",
+        augmented: bool = True,
     ) -> None:
         self.pairs = pairs
-        self.captions = captions
-        self.vocabulary = vocabulary
-        self.augmentation = augmentation
+        self.preparation = preparation
         self.position = position
+        self.augmented = augmented
         permutation = generator(position[0], order, *position[1:]).permutation(len(pairs))
         self.batches = np.array_split(permutation, batch_count(len(pairs), batch_size))
+        preparation.keep(pairs.texts)
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, step: int) -> PairBatch:
-        ids = self.batches[step]
+        ids, pairs = self.batches[step], self.pairs
         seed, *place = self.position
-        rng = generator(seed, "augment", *place, step)
-        features = read_features(self.pairs.images, self.pairs.image_index[ids])
-        images = drop_regions(features, share=self.augmentation.region_share, rng=rng)
-        rows = self.pairs.text_index[ids]
-        vectors = text_vectors(self.pairs.texts, rows)
-        share = self.augmentation.word_share if vectors is None else 0.0
-        words = [alter_words(self.captions[text], self.vocabulary, share=share, rng=rng) for text in rows]
-        texts = pad_words(words, vectors)
-        labels = None if self.pairs.labels is None else torch.from_numpy(self.pairs.labels[ids])
+        rng = generator(seed, "augment", *place, step) if self.augmented else None
+        images = self.preparation.images(pairs.images, pairs.image_index[ids], rng)
+        texts = self.preparation.texts(pairs.texts, pairs.text_index[ids], rng)
+        labels = None if pairs.labels is None else torch.from_numpy(pairs.labels[ids])
         return PairBatch(torch.from_numpy(ids), images, texts, labels)
 
     def loader(self, *, first: int, workers: int) -> Iterator[PairBatch]:
@@ -79,29 +72,3 @@ class EpochBatches(Dataset[PairBatch]):
 def batch_count(pairs: int, batch_size: int) -> int:
     """Batches an epoch: as few as `batch_size` allows, but never so many that one would hold a single pair."""
     return max(1, min(-(-pairs // batch_size), pairs // 2))
-
-
-def read_features(images: Images, rows: IntArray) -> np.ndarray:
-    """A float32 copy of some images' features, (len(rows), R, D); one vector an image counts as one region."""
-    features = np.asarray(images.features[rows], dtype=np.float32)
-    return features[:, None, :] if features.ndim == 2 else features
-
-
-def image_batches(images: Images, rows: IntArray, batch_size: int) -> Iterator[ImageBatch]:
-    """Images as they are, in the order of `rows`."""
-    for start in range(0, len(rows), batch_size):
-        features = read_features(images, rows[start : start + batch_size])
-        lengths = torch.full((len(features),), features.shape[1], dtype=torch.int64)
-        yield ImageBatch(torch.from_numpy(features), lengths)
-
-
-def text_vectors(texts: Texts, rows: IntArray) -> torch.Tensor | None:
-    """A float32 copy of the vectors of some texts, (len(rows), D); None where texts are words."""
-    return None if texts.features is None else torch.from_numpy(np.asarray(texts.features[rows], dtype=np.float32))
-
-
-def text_batches(texts: Texts, rows: IntArray, vocabulary: Vocabulary, batch_size: int) -> Iterator[TextBatch]:
-    """Texts as they are, in the order of `rows`."""
-    for start in range(0, len(rows), batch_size):
-        here = rows[start : start + batch_size]
-        yield pad_words([vocabulary.encode(texts.captions[row]) for row in here], text_vectors(texts, here))

@@ -1,18 +1,101 @@
-"""The sizes of the engines; importable without torch, so that `--help` is instant."""
+"""What every engine says of itself, and the options of those here; importable without torch: `--help` is instant."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from truepair.data.config import Augmentation
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from truepair.data.pairs import Pairs
+    from truepair.data.preparation import Preparation
+    from truepair.data.text import Vocabulary
+    from truepair.engines.similarity import SingleViewEngine
 
 Pooling = Literal["gpo", "mean", "max"]
 
 
+class EngineConfig(ABC):
+    """The options of an engine, a frozen dataclass; it makes the engine, and the preparation of what the engine reads.
+
+    Attributes:
+        name: of the engine, on the command line and in files.
+        gives_vectors: whether it makes one vector an item, which methods that learn from class labels need.
+        width: D of its encodings.
+    """
+
+    name: ClassVar[str]
+    gives_vectors: ClassVar[bool] = True
+    width: int
+
+    @abstractmethod
+    def preparation(
+        self, pairs: Pairs, *, augmentation: Augmentation, vocabulary: Vocabulary | None, minimum_count: int
+    ) -> Preparation:
+        """What prepares batches for an engine that is trained on these pairs.
+
+        Args:
+            augmentation: how training batches are altered, for engines that read regions or words.
+            vocabulary, minimum_count: the words to read captions with; None makes them of those seen that often.
+
+        Raises:
+            InputError: the engine cannot read these pairs.
+        """
+
+    @abstractmethod
+    def read_preparation(self, described: dict[str, Any], folder: Path) -> Preparation:
+        """The preparation of a saved model, of what it said of itself and the files it wrote into the folder.
+
+        Raises:
+            InputError: they are missing or damaged.
+        """
+
+    @abstractmethod
+    def build(self, sizes: Any, *, compared_width: int | None = None) -> SingleViewEngine[Any]:
+        """The engine, newly initialised.
+
+        Args:
+            sizes: those of the preparation.
+            compared_width: width of the vectors that are compared, where they are not the encoders' own (DisNCL).
+        """
+
+
+class RegionWordConfig(EngineConfig):
+    """Engines whose preparation is `RegionsAndWords`."""
+
+    reads_vectors: ClassVar[bool] = False  # texts may be vectors instead of words
+
+    @property
+    def positions(self) -> bool:
+        """Whether regions are known by their place, so that no image may have more than in training."""
+        return False
+
+    def preparation(
+        self, pairs: Pairs, *, augmentation: Augmentation, vocabulary: Vocabulary | None, minimum_count: int
+    ) -> Preparation:
+        from truepair.engines.regions_and_words import RegionsAndWords
+
+        if pairs.texts.features is not None and not self.reads_vectors:
+            raise InputError(
+                f"{pairs.name}: its texts are vectors, {self.name} reads words; use --model mlp for such data"
+            )
+        return RegionsAndWords.of(pairs, augmentation, vocabulary, minimum_count, positions=self.positions)
+
+    def read_preparation(self, described: dict[str, Any], folder: Path) -> Preparation:
+        from truepair.engines.regions_and_words import RegionsAndWords
+
+        return RegionsAndWords.read(described, folder, positions=self.positions)
+
+
 @dataclass(frozen=True)
-class GlobalConfig:
+class GlobalConfig(RegionWordConfig):
     """Sizes of the global engine."""
+
+    name: ClassVar[str] = "global"
 
     width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
     word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
@@ -28,10 +111,18 @@ class GlobalConfig:
         if self.pooling not in get_args(Pooling):
             raise InputError(f"pooling is {self.pooling!r}; expected one of {', '.join(get_args(Pooling))}")
 
+    def build(self, sizes: Any, *, compared_width: int | None = None) -> SingleViewEngine[Any]:
+        from truepair.engines.global_engine import GlobalEngine
+
+        return GlobalEngine(sizes.feature_width, sizes.vocabulary_size, self)
+
 
 @dataclass(frozen=True)
-class SAFConfig:
+class SAFConfig(RegionWordConfig):
     """Sizes of the SAF engine (region–word attention, attention filtration) of SGRAF."""
+
+    name: ClassVar[str] = "saf"
+    gives_vectors: ClassVar[bool] = False
 
     width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
     word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
@@ -47,10 +138,29 @@ class SAFConfig:
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout is {self.dropout}; expected a value in [0, 1)")
 
+    @property
+    def positions(self) -> bool:
+        return True
+
+    def build(self, sizes: Any, *, compared_width: int | None = None) -> SingleViewEngine[Any]:
+        from truepair.engines.region_word.local_engine import LocalEngine
+
+        return LocalEngine(
+            sizes.feature_width, sizes.regions, sizes.vocabulary_size, self, compared_width=compared_width
+        )
+
+    def head(self) -> Any:
+        """The network that makes one vector of the nodes of a pair, newly initialised: attention filtration."""
+        from truepair.engines.region_word.filtration import AttentionFiltration
+
+        return AttentionFiltration(self.similarity_width)
+
 
 @dataclass(frozen=True)
 class SGRConfig(SAFConfig):
     """Sizes of the SGR engine (region–word attention, similarity graph reasoning) of SGRAF."""
+
+    name: ClassVar[str] = "sgr"
 
     reasoning_steps: int = field(default=3, metadata={"help": "steps of graph reasoning (SGRAF: 3)"})
 
@@ -59,10 +169,18 @@ class SGRConfig(SAFConfig):
         if self.reasoning_steps < 1:
             raise InputError(f"reasoning steps is {self.reasoning_steps}; expected at least 1")
 
+    def head(self) -> Any:
+        from truepair.engines.region_word.reasoning import GraphReasoning
+
+        return GraphReasoning(self.similarity_width, self.reasoning_steps)
+
 
 @dataclass(frozen=True)
-class MLPConfig:
+class MLPConfig(RegionWordConfig):
     """Sizes of the MLP engine (three fully connected layers a side) of MRL and UOT-RCL."""
+
+    name: ClassVar[str] = "mlp"
+    reads_vectors: ClassVar[bool] = True
 
     width: int = field(default=512, metadata={"help": "embedding width D (512 in MRL and UOT-RCL)"})
     hidden_width: int = field(default=1024, metadata={"help": "width of the two hidden layers (4096 in MRL)"})
@@ -79,15 +197,23 @@ class MLPConfig:
         if self.regions not in ("mean", "joined"):
             raise InputError(f"regions is {self.regions!r}; expected mean or joined")
 
+    @property
+    def positions(self) -> bool:
+        return self.regions == "joined"
 
-ModelConfig = GlobalConfig | SGRConfig | SAFConfig | MLPConfig
+    def preparation(
+        self, pairs: Pairs, *, augmentation: Augmentation, vocabulary: Vocabulary | None, minimum_count: int
+    ) -> Preparation:
+        if self.positions and augmentation.region_share:
+            raise InputError(
+                "--regions joined tells regions by their place, which dropping some would shift; add --region-share 0"
+            )
+        return super().preparation(pairs, augmentation=augmentation, vocabulary=vocabulary, minimum_count=minimum_count)
 
-MODELS: dict[str, type[Any]] = {"global": GlobalConfig, "sgr": SGRConfig, "saf": SAFConfig, "mlp": MLPConfig}
+    def build(self, sizes: Any, *, compared_width: int | None = None) -> SingleViewEngine[Any]:
+        from truepair.engines.mlp_engine import MLPEngine
 
-
-def model_name(config: ModelConfig) -> str:
-    """The name of an engine on the command line and in a run's configuration."""
-    return next(name for name, kind in MODELS.items() if type(config) is kind)
+        return MLPEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, sizes.text_width, self)
 
 
 def check_widths(width: int, word_width: int) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.similarity import ScoringEngine, SimilarityEngine
 
 Encodings = tuple[Any, ...]
@@ -26,10 +25,10 @@ class EnsembleEngine(SimilarityEngine[Encodings]):
     def networks(self) -> list[ScoringEngine[Any]]:
         return list(self.members)  # type: ignore[arg-type]
 
-    def encode_images(self, images: ImageBatch) -> Encodings:
+    def encode_images(self, images: Any) -> Encodings:
         return tuple(member.encode_images(images) for member in self.networks())
 
-    def encode_texts(self, texts: TextBatch) -> Encodings:
+    def encode_texts(self, texts: Any) -> Encodings:
         return tuple(member.encode_texts(texts) for member in self.networks())
 
     def similarity(self, images: Encodings, texts: Encodings) -> Tensor:

@@ -1,4 +1,4 @@
-"""`RetrievalModel`: an engine with the vocabulary it reads; what a finished run hands out."""
+"""`RetrievalModel`: an engine with the preparation of what it reads; what a finished run hands out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.data.loading import image_batches, text_batches
 from truepair.data.pairs import IntArray, Pairs
-from truepair.data.text import Vocabulary
-from truepair.engines.config import MODELS, GlobalConfig, MLPConfig, ModelConfig, model_name
-from truepair.engines.global_engine import GlobalEngine
-from truepair.engines.similarity import ScoringEngine, SimilarityEngine, SingleViewEngine, similarity_blocks
+from truepair.data.preparation import Preparation
+from truepair.engines import engine_config
+from truepair.engines.config import EngineConfig
+from truepair.engines.similarity import ScoringEngine, SimilarityEngine, similarity_blocks
 from truepair.errors import InputError
 from truepair.files import options_from, read_tensors, require_like, tensor_bytes, write_bytes_atomically
 from truepair.seeding import torch_seeded
@@ -29,19 +28,36 @@ TEXTS_AT_ONCE = 1024
 """Texts that are compared with one image in one call of `cells`: what is copied of their encodings stays small."""
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a method needs of the networks.
+
+    Attributes:
+        views: projections of the regions, each a view of the image (UGNCL).
+        networks: networks with parameters of their own (dual networks).
+        subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
+    """
+
+    views: int = 1
+    networks: int = 1
+    subspace_width: int = 0
+    subspace_hidden: int = 0
+
+
 class RetrievalModel:
-    """An engine and its vocabulary: encodes the two sides of any `Pairs` and scores them against each other.
+    """Encodes the two sides of any `Pairs` and scores them against each other.
 
     Args:
         engine: the similarity engine.
-        vocabulary: word → id, as the engine was trained with.
-        sizes: what the engine was built for.
+        config: what it was made by.
+        preparation: what makes batches for it.
+        needs: what the method needed of it.
     """
 
-    def __init__(self, engine: SimilarityEngine[Any], vocabulary: Vocabulary, sizes: EngineSizes) -> None:
-        self.engine = engine
-        self.vocabulary = vocabulary
-        self.sizes = sizes
+    def __init__(
+        self, engine: SimilarityEngine[Any], config: EngineConfig, preparation: Preparation, needs: Needs
+    ) -> None:
+        self.engine, self.config, self.preparation, self.needs = engine, config, preparation, needs
 
     @property
     def device(self) -> torch.device:
@@ -58,28 +74,13 @@ class RetrievalModel:
         """The similarity matrix of some images (rows) to some texts (columns), to be iterated in blocks of rows.
 
         Raises:
-            InputError: the features have another width than the engine takes.
+            InputError: the model does not read such pairs.
         """
-        self.check_features(pairs)
+        self.preparation.check(pairs)
         with evaluating(self.engine):
             images = self.encode_images(pairs, image_rows)
             texts = self.encode_texts(pairs, text_rows)
         return SimilarityBlocks(self.engine, images, len(image_rows), texts, memory_bytes)
-
-    def check_features(self, pairs: Pairs) -> None:
-        """Refuse features that the engine does not take.
-
-        Raises:
-            InputError: they have another width, or texts are vectors where it reads words, or the other way round.
-        """
-        if pairs.texts.feature_width != self.sizes.text_width:
-            given, taken = (described_texts(width) for width in (pairs.texts.feature_width, self.sizes.text_width))
-            raise InputError(f"{pairs.name}: texts are {given}, this model takes {taken}; use data made the same way")
-        if pairs.images.feature_width != self.sizes.feature_width:
-            raise InputError(
-                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
-                f"{self.sizes.feature_width}; evaluate it on features made the same way as its training data"
-            )
 
     def similarity(self, pairs: Pairs) -> Tensor:
         """Similarity of every image to every text of `pairs`, (images, texts), on the CPU."""
@@ -88,18 +89,22 @@ class RetrievalModel:
     @torch.inference_mode()
     def encode_images(self, pairs: Pairs, rows: IntArray) -> Any:
         """Encodings of some images, as the engine makes them, on its device. In evaluation mode: see `evaluating`."""
-        batches = image_batches(pairs.images, rows, ENCODING_BATCH)
-        return self.engine.concatenate([self.engine.encode_images(batch.to(self.device)) for batch in batches])
+        return self.engine.concatenate([self.engine.encode_images(batch) for batch in self.image_batches(pairs, rows)])
 
     @torch.inference_mode()
     def encode_texts(self, pairs: Pairs, rows: IntArray) -> Any:
         """Encodings of some texts, as the engine makes them, on its device. In evaluation mode: see `evaluating`."""
-        batches = text_batches(pairs.texts, rows, self.vocabulary, ENCODING_BATCH)
-        return self.engine.concatenate([self.engine.encode_texts(batch.to(self.device)) for batch in batches])
+        return self.engine.concatenate([self.engine.encode_texts(batch) for batch in self.text_batches(pairs, rows)])
 
+    def image_batches(self, pairs: Pairs, rows: IntArray, size: int = ENCODING_BATCH) -> Iterator[Any]:
+        """Some images as the engine reads them, in the order of `rows`, on its device."""
+        for start in range(0, len(rows), size):
+            yield self.preparation.images(pairs.images, rows[start : start + size]).to(self.device)
 
-def described_texts(width: int) -> str:
-    return f"vectors of width {width}" if width else "words"
+    def text_batches(self, pairs: Pairs, rows: IntArray, size: int = ENCODING_BATCH) -> Iterator[Any]:
+        """Some texts as the engine reads them, in the order of `rows`, on its device."""
+        for start in range(0, len(rows), size):
+            yield self.preparation.texts(pairs.texts, rows[start : start + size]).to(self.device)
 
 
 class SimilarityBlocks:
@@ -155,33 +160,16 @@ def evaluating(engine: torch.nn.Module) -> Iterator[None]:
         engine.train(mode)
 
 
-@dataclass(frozen=True)
-class EngineSizes:
-    """What data and method ask of an engine.
-
-    Attributes:
-        feature_width: F of the region features.
-        regions: R, the most regions an image has.
-        vocabulary_size: number of word ids.
-        views: projections of the regions, each a view of the image (UGNCL).
-        networks: networks with parameters of their own (dual networks).
-        subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
-        text_width: width of the text vectors; 0 where texts are words.
-    """
-
-    feature_width: int
-    regions: int
-    vocabulary_size: int
-    views: int = 1
-    networks: int = 1
-    subspace_width: int = 0
-    subspace_hidden: int = 0
-    text_width: int = 0
+def new_model(config: EngineConfig, preparation: Preparation, needs: Needs | None = None) -> RetrievalModel:
+    """A model whose engine is newly initialised."""
+    needs = needs or Needs()
+    return RetrievalModel(build_engine(config, preparation.sizes, needs), config, preparation, needs)
 
 
-def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
-    """A newly initialised engine of the given configuration."""
-    networks = [build_network(config, sizes) for _ in range(sizes.networks)]
+def build_engine(config: EngineConfig, sizes: Any, needs: Needs | None = None) -> SimilarityEngine[Any]:
+    """A newly initialised engine for a preparation of these sizes."""
+    needs = needs or Needs()
+    networks = [build_network(config, sizes, needs) for _ in range(needs.networks)]
     if len(networks) == 1:
         return networks[0]
     from truepair.engines.ensemble import EnsembleEngine
@@ -189,90 +177,81 @@ def build_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[An
     return EnsembleEngine(networks)
 
 
-def blank_engine(config: ModelConfig, sizes: EngineSizes) -> SimilarityEngine[Any]:
+def blank_engine(config: EngineConfig, sizes: Any, needs: Needs) -> SimilarityEngine[Any]:
     """The same without memory for its parameters: their names, shapes and types alone."""
     with torch_seeded(0, "blank"), torch.device("meta"):
-        return build_engine(config, sizes)
+        return build_engine(config, sizes, needs)
 
 
-def parameter_bytes(config: ModelConfig, sizes: EngineSizes) -> float:
+def parameter_bytes(config: EngineConfig, sizes: Any, needs: Needs) -> float:
     """Memory of the parameters; infinite where their number is beyond all counting."""
     try:
-        return sum(values.numel() * values.element_size() for values in blank_engine(config, sizes).parameters())
+        parameters = blank_engine(config, sizes, needs).parameters()
+        return sum(values.numel() * values.element_size() for values in parameters)
     except (RuntimeError, OverflowError):
         return math.inf
 
 
-def build_network(config: ModelConfig, sizes: EngineSizes) -> ScoringEngine[Any]:
+def build_network(config: EngineConfig, sizes: Any, needs: Needs) -> ScoringEngine[Any]:
     """One network: as it is, with several views of the images, or with subspaces."""
-    base: SingleViewEngine[Any]
-    if isinstance(config, GlobalConfig):
-        base = GlobalEngine(sizes.feature_width, sizes.vocabulary_size, config)
-    elif isinstance(config, MLPConfig):
-        from truepair.engines.mlp_engine import MLPEngine
-
-        base = MLPEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, sizes.text_width, config)
-    else:
-        from truepair.engines.region_word.local_engine import LocalEngine
-
-        base = LocalEngine(
-            sizes.feature_width,
-            sizes.regions,
-            sizes.vocabulary_size,
-            config,
-            compared_width=sizes.subspace_width or None,
-        )
-    if sizes.subspace_width:
+    base = config.build(sizes, compared_width=needs.subspace_width or None)
+    if needs.subspace_width:
         from truepair.engines.subspaces import DisentangledEngine, SubspaceSizes
 
-        return DisentangledEngine(base, config.width, SubspaceSizes(sizes.subspace_width, sizes.subspace_hidden))
-    if sizes.views == 1:
+        return DisentangledEngine(base, config.width, SubspaceSizes(needs.subspace_width, needs.subspace_hidden))
+    if needs.views == 1:
         return base
     from truepair.engines.views import MultiViewEngine
 
-    return MultiViewEngine(base, sizes.views)
+    return MultiViewEngine(base, needs.views)
 
 
-def save_model(path: Path, model: RetrievalModel, config: ModelConfig) -> None:
-    """Write weights and sizes to one `.safetensors` file, atomically (the vocabulary stands beside it)."""
+def save_model(path: Path, model: RetrievalModel) -> None:
+    """Write weights and what made them to one `.safetensors` file, atomically.
+
+    What the preparation writes (`Preparation.write`) stands beside it.
+    """
     described = {
-        "words": model.vocabulary.digest,
-        "sizes": asdict(model.sizes),
-        "model": {"name": model_name(config), **asdict(config)},
+        "model": {"name": model.config.name, **asdict(model.config)},  # type: ignore[call-overload]
+        "preparation": model.preparation.described(),
+        "needs": asdict(model.needs),
     }
     write_bytes_atomically(path, tensor_bytes(model.engine.state_dict(), described))
 
 
-def load_model(path: Path, vocabulary: Vocabulary) -> RetrievalModel:
-    """The model of a file that `save_model` wrote.
+def load_model(path: Path, engine: type[EngineConfig] | None = None) -> RetrievalModel:
+    """The model of a file that `save_model` wrote, with what its preparation wrote beside it.
+
+    Args:
+        engine: its configuration, for an engine that is not in `truepair.engines.ENGINES`.
 
     Raises:
-        InputError: not such a file, or made with another vocabulary.
+        InputError: not such a file, or what lies beside it belongs to another one.
     """
     tensors, described = read_tensors(path, "the model of a finished run. Restore it from a copy")
     try:
-        if "sizes" not in described:
-            described = _as_written_by_first_version(described, len(vocabulary))
-        sizes = options_from(EngineSizes, described["sizes"], f"{path}: sizes")
-        config = options_from(MODELS[described["model"].pop("name")], described["model"], f"{path}: model")
-        words = described["words"]
+        if "sizes" in described:
+            described = as_written_before_preparations(described)
+        kind = engine or engine_config(described["model"]["name"])
+        options = {name: value for name, value in described["model"].items() if name != "name"}
+        config = options_from(kind, options, f"{path}: model")
+        preparation = config.read_preparation(described["preparation"], path.parent)
+        needs = options_from(Needs, described["needs"], f"{path}: needs")
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a model written by truepair ({error})") from error
-    if words != vocabulary.digest:
-        raise InputError(f"{path}: made for another vocabulary than the one given; use the vocabulary.json of its run")
     try:
-        require_like(tensors, blank_engine(config, sizes).state_dict())
+        require_like(tensors, blank_engine(config, preparation.sizes, needs).state_dict())
     except (RuntimeError, ValueError) as error:
         raise InputError(f"{path}: its tensors do not fit its sizes ({error}); restore it from a copy") from error
     with torch_seeded(0, "load"):  # the values drawn here are replaced at once; the caller's generator stays as it is
-        engine = build_engine(config, sizes)
-    engine.load_state_dict(tensors)
-    engine.eval()
-    return RetrievalModel(engine, vocabulary, sizes)
+        model = new_model(config, preparation, needs)
+    model.engine.load_state_dict(tensors)
+    model.engine.eval()
+    return model
 
 
-def _as_written_by_first_version(described: dict[str, Any], words: int) -> dict[str, Any]:
-    """Models of before there were several engines: global, sizes at the top level."""
-    model = {name: described[name] for name in ("width", "word_width", "pooling")}
-    sizes = {"feature_width": described["feature_width"], "regions": 1, "vocabulary_size": words}
-    return {"words": described["words"], "sizes": sizes, "model": {"name": "global", **model}}
+def as_written_before_preparations(described: dict[str, Any]) -> dict[str, Any]:
+    """What the file of a model says since preparations are named, of what it said before: all sizes in one."""
+    needs = {name: value for name, value in described["sizes"].items() if name in Needs.__dataclass_fields__}
+    sizes = {name: value for name, value in described["sizes"].items() if name not in needs}
+    return {"model": described["model"], "preparation": {**sizes, "words": described["words"]}, "needs": needs}

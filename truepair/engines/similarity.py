@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
 
 if TYPE_CHECKING:
@@ -21,16 +20,17 @@ Encoded = TypeVar("Encoded")
 class SimilarityEngine(nn.Module, ABC, Generic[Encoded]):
     """Encodes each side once, then compares any image with any text.
 
+    What it reads are the batches of its own preparation (`truepair.data.preparation`); only it looks into them.
     A global engine encodes to one vector an item, a local one to padded vectors and lengths; `Encoded` is whatever the
     engine's own `similarity` takes.
     """
 
     @abstractmethod
-    def encode_images(self, images: ImageBatch) -> Encoded:
+    def encode_images(self, images: Any) -> Encoded:
         """Encodings of B images."""
 
     @abstractmethod
-    def encode_texts(self, texts: TextBatch) -> Encoded:
+    def encode_texts(self, texts: Any) -> Encoded:
         """Encodings of B texts."""
 
     @abstractmethod
@@ -78,11 +78,11 @@ class ScoringEngine(SimilarityEngine[Encoded]):
         """r of every view of the images, each (n, m); one view but for `MultiViewEngine`."""
         return [self.scores(images, texts)]
 
-    def split_images(self, images: ImageBatch) -> tuple[Encoded, Parts | None]:
+    def split_images(self, images: Any) -> tuple[Encoded, Parts | None]:
         """Encodings of B images, and the parts they come from where the network has subspaces."""
         return self.encode_images(images), None
 
-    def split_texts(self, texts: TextBatch) -> tuple[Encoded, Parts | None]:
+    def split_texts(self, texts: Any) -> tuple[Encoded, Parts | None]:
         """Encodings of B texts, and the parts they come from where the network has subspaces."""
         return self.encode_texts(texts), None
 
@@ -111,11 +111,11 @@ class SingleViewEngine(ScoringEngine[Encoded]):
         """Another region encoder like `regions`, newly initialised."""
 
     @abstractmethod
-    def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
+    def image_features(self, images: Any, regions: nn.Module | None = None) -> Features:
         """What B images are encoded from, through the given region encoder or its own."""
 
     @abstractmethod
-    def text_features(self, texts: TextBatch) -> Features:
+    def text_features(self, texts: Any) -> Features:
         """What B texts are encoded from."""
 
     @abstractmethod
@@ -126,14 +126,14 @@ class SingleViewEngine(ScoringEngine[Encoded]):
     def represent_texts(self, features: Features) -> Encoded:
         """Encodings of the texts with these features."""
 
-    def encode_images_through(self, regions: nn.Module, images: ImageBatch) -> Encoded:
+    def encode_images_through(self, regions: nn.Module, images: Any) -> Encoded:
         """Encodings of B images through the given region encoder."""
         return self.represent_images(self.image_features(images, regions))
 
-    def encode_images(self, images: ImageBatch) -> Encoded:
+    def encode_images(self, images: Any) -> Encoded:
         return self.represent_images(self.image_features(images))
 
-    def encode_texts(self, texts: TextBatch) -> Encoded:
+    def encode_texts(self, texts: Any) -> Encoded:
         return self.represent_texts(self.text_features(texts))
 
 

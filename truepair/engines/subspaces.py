@@ -17,7 +17,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
 from truepair.engines.similarity import ScoringEngine, SingleViewEngine
 
@@ -94,19 +93,19 @@ class DisentangledEngine(ScoringEngine[Any]):
         self.image_invariant, self.text_invariant = InvariantHead(*shape), InvariantHead(*shape)
         self.image_exclusive, self.text_exclusive = three_layers(*shape), three_layers(*shape)
 
-    def encode_images(self, images: ImageBatch) -> Any:
+    def encode_images(self, images: Any) -> Any:
         return self.base.represent_images(self.base.image_features(images).mapped(self.image_invariant))
 
-    def encode_texts(self, texts: TextBatch) -> Any:
+    def encode_texts(self, texts: Any) -> Any:
         return self.base.represent_texts(self.base.text_features(texts).mapped(self.text_invariant))
 
-    def split_images(self, images: ImageBatch) -> tuple[Any, Parts]:
+    def split_images(self, images: Any) -> tuple[Any, Parts]:
         """Encodings of B images, and the parts that they come from."""
         features = self.base.image_features(images)
         invariant = features.mapped(self.image_invariant)
         return self.base.represent_images(invariant), parts(features, invariant, self.image_exclusive)
 
-    def split_texts(self, texts: TextBatch) -> tuple[Any, Parts]:
+    def split_texts(self, texts: Any) -> tuple[Any, Parts]:
         """Encodings of B texts, and the parts that they come from."""
         features = self.base.text_features(texts)
         invariant = features.mapped(self.text_invariant)

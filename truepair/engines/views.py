@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.similarity import ScoringEngine, SingleViewEngine
 
 Views = tuple[Any, ...]
@@ -30,11 +29,11 @@ class MultiViewEngine(ScoringEngine[Views]):
         self.costly = base.costly
         self.further_regions = nn.ModuleList(base.new_region_encoder() for _ in range(views - 1))
 
-    def encode_images(self, images: ImageBatch) -> Views:
+    def encode_images(self, images: Any) -> Views:
         every = (self.base.regions, *self.further_regions)
         return tuple(self.base.encode_images_through(regions, images) for regions in every)
 
-    def encode_texts(self, texts: TextBatch) -> Views:
+    def encode_texts(self, texts: Any) -> Views:
         return (self.base.encode_texts(texts),)
 
     def view_scores(self, images: Views, texts: Views) -> list[Tensor]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.data.loading import image_batches, text_batches
 from truepair.data.pairs import Pairs
 from truepair.engines.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
-from truepair.engines.subspaces import DisentangledEngine, Parts
+from truepair.engines.subspaces import Parts
 from truepair.errors import InputError
 
 
@@ -36,18 +36,18 @@ def encode_parts(
     Raises:
         InputError: the model has no subspaces, or the features another width than it takes.
     """
-    engine = model.engine
-    if not isinstance(engine, DisentangledEngine):
+    if not model.needs.subspace_width:
         raise InputError(
             "this model has no subspaces: only runs of --method disncl part what both sides share from the rest"
         )
-    model.check_features(pairs)
-    images = image_batches(pairs.images, np.arange(len(pairs.images)), batch_size)
-    texts = text_batches(pairs.texts, np.arange(len(pairs.texts)), model.vocabulary, batch_size)
+    engine: Any = model.engine
+    model.preparation.check(pairs)
+    images = model.image_batches(pairs, np.arange(len(pairs.images)), batch_size)
+    texts = model.text_batches(pairs, np.arange(len(pairs.texts)), batch_size)
     with evaluating(engine), torch.inference_mode():
         return (
-            joined(engine.split_images(batch.to(model.device))[1] for batch in images),
-            joined(engine.split_texts(batch.to(model.device))[1] for batch in texts),
+            joined(engine.split_images(batch)[1] for batch in images),
+            joined(engine.split_texts(batch)[1] for batch in texts),
         )
 
 

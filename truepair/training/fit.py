@@ -15,14 +15,12 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
 from truepair.data.learnable import nothing_to_learn
 from truepair.data.pairs import Pairs
-from truepair.data.text import Vocabulary
 from truepair.device import check_memory, resolve_device
-from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig, model_name
+from truepair.engines.config import EngineConfig
 from truepair.engines.retrieval_model import (
-    EngineSizes,
+    Needs,
     RetrievalModel,
     build_engine,
-    described_texts,
     load_model,
     parameter_bytes,
     save_model,
@@ -45,10 +43,15 @@ from truepair.training.state import Cursor, TrainingState
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, its figures (`result.json`) and its model."""
+    """A finished run: its folder, its figures (`result.json`) and its model.
+
+    Attributes:
+        engine: the options of its engine, where that is not in `truepair.engines.ENGINES`.
+    """
 
     folder: RunFolder
     result: dict[str, Any]
+    engine: type[EngineConfig] | None = None
 
     @property
     def path(self) -> Path:
@@ -57,7 +60,7 @@ class Run:
     @property
     def model(self) -> RetrievalModel:
         """The best model of the run."""
-        return load_model(self.folder.model, Vocabulary.read(self.folder.vocabulary))
+        return load_model(self.folder.model, self.engine)
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -65,8 +68,11 @@ class Run:
         return read_lines(self.folder.metrics)
 
 
-def open_run(path: Path | str) -> Run:
+def open_run(path: Path | str, engine: type[EngineConfig] | None = None) -> Run:
     """A finished run of an earlier session.
+
+    Args:
+        engine: the options of its engine, where that is not in `truepair.engines.ENGINES`.
 
     Raises:
         RunFolderError: there is no run, or it is not finished.
@@ -75,7 +81,7 @@ def open_run(path: Path | str) -> Run:
     folder.read_config()
     if not folder.finished:
         raise RunFolderError(f"{path} holds an unfinished run; continue it with: truepair train --resume {path}")
-    return Run(folder, folder.read_result())
+    return Run(folder, folder.read_result(), engine)
 
 
 def fit(
@@ -118,17 +124,17 @@ def fit(
     chosen = build_method(method) if isinstance(method, str) else method
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
-    check_trainable(pairs, dev, test, setup)
     check_labels(pairs, dev, test, chosen, setup.model)
+    setup = setup.with_preparation(pairs)
+    check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
     device = resolve_device(setup.training.device)
-    setup = setup.with_vocabulary(pairs)
     config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device)
     folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
     if resume:
         folder.check_config(config)
         if folder.finished:
-            return open_run(folder.path)
+            return open_run(folder.path, type(setup.model))
     run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress, on_epoch)
     if not resume:
         folder.check_empty()
@@ -140,25 +146,17 @@ def fit(
             run.start(config, resume=resume)
             run.train()
             run.conclude()
-    return open_run(folder.path)
+    return open_run(folder.path, type(setup.model))
 
 
 def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, setup: Setup) -> None:
     """Refuse, before any work, pairs that cannot be trained on or scored by.
 
     Raises:
-        InputError: too few training pairs, features of different width, texts that the engine does not read, or a text
-            with several images in dev or test.
+        InputError: too few training pairs, splits that are not prepared alike, or a text with several images in dev or
+            test.
     """
-    model = setup.model
-    if pairs.texts.features is not None and not isinstance(model, MLPConfig):
-        raise InputError(
-            f"{pairs.name}: its texts are vectors, {model_name(model)} reads words; use --model mlp for such data"
-        )
-    if isinstance(model, MLPConfig) and model.regions == "joined" and setup.augmentation.region_share:
-        raise InputError(
-            "--regions joined tells regions by their place, which dropping some would shift; add --region-share 0"
-        )
+    assert setup.preparation is not None
     if len(pairs) < 2:
         raise InputError(
             f"{pairs.name}: {len(pairs)} pair; training needs at least 2, since pairs are told apart by others"
@@ -166,29 +164,13 @@ def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, setup: 
     for split in (dev, test):
         if split is None:
             continue
-        if split.images.feature_width != pairs.images.feature_width:
-            raise InputError(
-                f"{split.name}: features are {split.images.feature_width} wide, those of {pairs.name} "
-                f"{pairs.images.feature_width}; extract both the same way"
-            )
-        if split.texts.feature_width != pairs.texts.feature_width:
-            raise InputError(
-                f"{split.name}: texts are {described_texts(split.texts.feature_width)}, those of {pairs.name} "
-                f"{described_texts(pairs.texts.feature_width)}; describe both the same way"
-            )
-        placed = not isinstance(model, GlobalConfig) and getattr(model, "regions", "joined") == "joined"
-        if placed and split.images.regions > pairs.images.regions:
-            raise InputError(
-                f"{split.name}: images have up to {split.images.regions} regions, those of {pairs.name} "
-                f"{pairs.images.regions}; this engine knows no more positions than it was trained with: keep at "
-                f"most {pairs.images.regions} regions an image"
-            )
+        setup.preparation.check(split)
         if len(split.texts) == 0:
             raise InputError(f"{split.name}: it holds no caption to score by; leave the split out")
         _ = split.image_of_text
 
 
-def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Method, model: ModelConfig) -> None:
+def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Method, model: EngineConfig) -> None:
     """Refuse pairs without the classes that a method learns from, and engines that give it no vectors.
 
     Raises:
@@ -196,9 +178,9 @@ def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Me
     """
     if not method.learns_from_labels:
         return
-    if not isinstance(model, GlobalConfig | MLPConfig):
+    if not model.gives_vectors:
         raise InputError(
-            f"method {method.name} compares items with classes by one vector each, which {model_name(model)} does not "
+            f"method {method.name} compares items with classes by one vector each, which {model.name} does not "
             "make; use --model mlp or --model global"
         )
     for split in (pairs, dev, test):
@@ -240,20 +222,13 @@ class Assembly:
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress, self.on_epoch = device, progress, on_epoch
         self.warnings = nothing_to_learn(pairs)
-        assert setup.vocabulary is not None
-        self.vocabulary = setup.vocabulary
-        self.sizes = EngineSizes(
-            pairs.images.feature_width,
-            pairs.images.regions,
-            len(self.vocabulary),
-            method.views,
-            method.networks,
-            *(method.auxiliary.subspaces or (0, 0)),
-            text_width=pairs.texts.feature_width,
-        )
+        assert setup.preparation is not None
+        self.preparation = setup.preparation
+        self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or (0, 0)))
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
-        size = f"an engine of these widths ({'; '.join(f'{k} {v}' for k, v in asdict(setup.model).items())})"
-        check_memory(5 * parameter_bytes(setup.model, self.sizes), size, device)
+        widths = "; ".join(f"{name} {value}" for name, value in asdict(setup.model).items())  # type: ignore[call-overload]
+        needed = 5 * parameter_bytes(setup.model, self.preparation.sizes, self.needs)
+        check_memory(needed, f"an engine of these widths ({widths})", device)
         memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
         first = self.fresh(0)
@@ -263,7 +238,7 @@ class Assembly:
         """Newly initialised engine, auxiliary networks and optimizer of a stage."""
         training, method = self.setup.training, self.method
         with torch_seeded(training.seed, "initialise", stage):
-            engine = build_engine(self.setup.model, self.sizes)
+            engine = build_engine(self.setup.model, self.preparation.sizes, self.needs)
             auxiliary = method.auxiliary.build(engine)
         engine.to(self.device)
         if auxiliary is not None:
@@ -276,17 +251,16 @@ class Assembly:
         self.state.run = config_digest(config)
         if not resume:
             self.folder.begin(config)
-        self.vocabulary.write(self.folder.vocabulary)
+        self.preparation.write(self.folder.path)
         if self.folder.checkpoint.exists():
             self.state.restore(self.folder.checkpoint)
 
     def train(self) -> None:
         """Run the loop from where the state stands."""
-        captions = [self.vocabulary.encode(caption) for caption in self.pairs.texts.captions]
         Training(
             config=self.setup.training,
             learning_rate=self.setup.training.rate_for(self.setup.model.width),
-            data=TrainingData(self.pairs.without_truth(), captions, self.vocabulary, self.setup.augmentation),
+            data=TrainingData(self.pairs.without_truth(), self.preparation),
             method=self.method,
             observers=Observers(
                 score_dev=self.score_dev if self.dev is not None else None,
@@ -303,7 +277,7 @@ class Assembly:
 
     def conclude(self) -> None:
         """Score the best model and write `pairs.parquet` and, last, `result.json`."""
-        best = load_model(self.folder.model, self.vocabulary)
+        best = load_model(self.folder.model, type(self.setup.model))
         best.engine.to(self.device)
         write_pair_table(self.folder.pairs, self.pairs, self.method, self.state.memory)
         result = {
@@ -320,7 +294,7 @@ class Assembly:
         write_json_atomically(self.folder.result, result)
 
     def current_model(self) -> RetrievalModel:
-        return RetrievalModel(self.state.engine, self.vocabulary, self.sizes)
+        return RetrievalModel(self.state.engine, self.setup.model, self.preparation, self.needs)
 
     def score_dev(self) -> dict[str, float]:
         assert self.dev is not None
@@ -348,4 +322,4 @@ class Assembly:
         return scores
 
     def keep_best(self) -> None:
-        save_model(self.folder.model, self.current_model(), self.setup.model)
+        save_model(self.folder.model, self.current_model())

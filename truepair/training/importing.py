@@ -12,14 +12,15 @@ that are never read.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from truepair.data.config import Augmentation
 from truepair.data.text import SPECIALS, Vocabulary, tokenise
-from truepair.engines.config import model_name
+from truepair.engines.regions_and_words import RegionsAndWords
 from truepair.engines.released.checkpoint import ReleasedModel, described, read_released
-from truepair.engines.retrieval_model import RetrievalModel, build_engine, save_model
+from truepair.engines.retrieval_model import Needs, RetrievalModel, new_model, save_model
 from truepair.errors import InputError
 from truepair.files import write_json_atomically
 from truepair.seeding import torch_seeded
@@ -62,12 +63,12 @@ def import_checkpoint(
                 "data": None,
                 "vocabulary": words.digest,
                 "unreachable_words": unreachable_words(words),
-                "model": {"name": model_name(config), **asdict(config)},
-                "sizes": asdict(model.sizes),
+                "model": {"name": config.name, **asdict(config)},
+                "sizes": {**asdict(networks[0].sizes), **asdict(model.needs)},
             }
         )
-        words.write(folder.vocabulary)
-        save_model(folder.model, model, config)
+        model.preparation.write(folder.path)
+        save_model(folder.model, model)
         write_json_atomically(
             folder.result,
             {
@@ -120,9 +121,9 @@ def retrieval_model(networks: list[ReleasedModel], vocabulary: Vocabulary) -> Re
             f"the vocabulary has {len(vocabulary)} words, the word embedding of the checkpoint {sizes.vocabulary_size} "
             f"rows; give the *_vocab.json file the model was trained with{named}"
         )
-    sizes = replace(sizes, networks=len(networks))
+    preparation = RegionsAndWords(vocabulary, sizes, Augmentation(), positions=config.positions)
     with torch_seeded(0, "import"):  # the values drawn here are replaced at once
-        engine = build_engine(config, sizes)
+        model = new_model(config, preparation, Needs(networks=len(networks)))
     if len(networks) == 1:
         tensors = networks[0].tensors
     else:
@@ -131,9 +132,9 @@ def retrieval_model(networks: list[ReleasedModel], vocabulary: Vocabulary) -> Re
             for number, network in enumerate(networks)
             for name, tensor in network.tensors.items()
         }
-    engine.load_state_dict(tensors)
-    engine.eval()
-    return RetrievalModel(engine, vocabulary, sizes)
+    model.engine.load_state_dict(tensors)
+    model.engine.eval()
+    return model
 
 
 def source_of(path: Path, networks: list[ReleasedModel]) -> dict[str, Any]:

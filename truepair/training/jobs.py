@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.open import load_splits
 from truepair.data.text import Vocabulary
-from truepair.engines.config import MODELS
+from truepair.engines import ENGINES, engine_config
 from truepair.errors import RunFolderError
 from truepair.files import options_from
 from truepair.methods import METHODS, build_method
@@ -70,7 +70,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
 
     model, method = dict(config.get("model") or {}), config.get("method") or {}
     engine, name, threads = model.pop("name", None), method.get("name"), config.get("threads")
-    for part, found, known in (("model", engine, MODELS), ("method", name, METHODS)):
+    for part, found, known in (("model", engine, list(ENGINES)), ("method", name, list(METHODS))):
         if not isinstance(found, str) or found not in known:
             raise RunFolderError(
                 f"{folder / 'config.json'}: {part} is {found!r}; expected one of {', '.join(known)}. Restore the file "
@@ -86,7 +86,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
         method_options={option: chosen[option] for option in given or {}},
         setup=Setup(
             training=options(TrainingConfig, config.get("training"), "training"),
-            model=options(MODELS[engine], model, "model"),
+            model=options(engine_config(engine), model, "model"),
             augmentation=options(Augmentation, config.get("augmentation"), "augmentation"),
         ),
     )

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from truepair.data.config import Augmentation
 from truepair.data.loading import EpochBatches, batch_count
 from truepair.data.pairs import Pairs
-from truepair.data.text import Vocabulary
+from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
 from truepair.errors import InputError, TrainingError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
@@ -31,12 +30,10 @@ FIGURE_TITLES = {"rsum": "rSum {:.1f}", "map": "mAP {:.3f}"}
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What the loop reads: the pairs without their truth, and how captions become word ids."""
+    """What the loop reads: the pairs without their truth, and what makes batches of them."""
 
     pairs: Pairs
-    captions: list[list[int]]
-    vocabulary: Vocabulary
-    augmentation: Augmentation
+    preparation: Preparation
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ class Training:
         """The remaining batches of the epoch at the cursor."""
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
-        batches = self._batches("shuffle", self.data.augmentation, place)
+        batches = self._batches("shuffle", place, augmented=True)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
         rate = self.learning_rate * self.method.auxiliary.rate_scale(position)
         set_learning_rate(state.optimizer, rate, position.stages[position.stage], position.epoch)
@@ -158,22 +155,21 @@ class Training:
             {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
         )
 
-    def _batches(self, order: str, augmentation: Augmentation, place: tuple[int, int, int]) -> EpochBatches:
+    def _batches(self, order: str, place: tuple[int, int, int], *, augmented: bool) -> EpochBatches:
         return EpochBatches(
             self.data.pairs,
-            self.data.captions,
-            self.data.vocabulary,
-            augmentation,
+            self.data.preparation,
             batch_size=self.config.batch_size,
             order=order,
             position=place,
+            augmented=augmented,
         )
 
     @torch.no_grad()
     def _survey(self, state: TrainingState, position: EpochPosition, interruption: Interruption) -> None:
         """Show the method all pairs as they are. Cut off, it starts again: the checkpoint is that before the epoch."""
         place = (self.config.seed, position.stage, position.epoch)
-        batches = self._batches("survey", Augmentation(word_share=0.0, region_share=0.0), place)
+        batches = self._batches("survey", place, augmented=False)
         with evaluating(state.engine):
             for batch in batches.loader(first=0, workers=self.config.workers):
                 try:

@@ -12,8 +12,9 @@ import torch
 from truepair.data.config import Augmentation
 from truepair.data.formats.precomp.precomp_files import chunks
 from truepair.data.pairs import Array, Pairs
-from truepair.data.text import SPECIALS, Vocabulary
-from truepair.engines.config import GlobalConfig, ModelConfig, model_name
+from truepair.data.preparation import Preparation
+from truepair.data.text import Vocabulary
+from truepair.engines.config import EngineConfig, GlobalConfig
 from truepair.errors import InputError
 from truepair.methods.base import Method
 from truepair.training.config import TrainingConfig
@@ -24,16 +25,20 @@ class Setup:
     """Sizes and options of a run, beside its pairs and its method.
 
     Attributes:
+        model: the engine, by its options.
+        augmentation: how training batches are altered, by engines of regions and words.
         vocabulary: the words to read captions with; None builds them from the training captions.
         data: how the command line loaded the pairs (a `DataConfig` as dict), so that the run can be repeated from its
             folder; None for pairs made in Python.
+        preparation: what makes batches for the engine; `with_preparation` makes it.
     """
 
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    model: ModelConfig = field(default_factory=GlobalConfig)
+    model: EngineConfig = field(default_factory=GlobalConfig)
     augmentation: Augmentation = field(default_factory=Augmentation)
     vocabulary: Vocabulary | None = None
     data: dict[str, Any] | None = None
+    preparation: Preparation | None = None
 
     def with_training(self, options: dict[str, Any]) -> Setup:
         """The same setup with some training options replaced.
@@ -47,17 +52,19 @@ class Setup:
                 raise InputError(f"training has no option {name!r}; it has {', '.join(known)}")
         return replace(self, training=replace(self.training, **options))
 
-    def with_vocabulary(self, pairs: Pairs) -> Setup:
-        """The same setup, with a vocabulary made from the captions of the pairs where it has none.
+    def with_preparation(self, pairs: Pairs) -> Setup:
+        """The same setup, with the preparation that its engine makes of the training pairs.
 
-        Texts that are vectors have names for captions, and no words.
+        Raises:
+            InputError: the engine cannot read them.
         """
-        if self.vocabulary is not None:
-            return self
-        if pairs.texts.features is not None:
-            return replace(self, vocabulary=Vocabulary(SPECIALS))
-        captions = (pairs.texts.captions[text] for text in pairs.text_index)
-        return replace(self, vocabulary=Vocabulary.build(captions, minimum_count=self.training.minimum_count))
+        made = self.model.preparation(
+            pairs,
+            augmentation=self.augmentation,
+            vocabulary=self.vocabulary,
+            minimum_count=self.training.minimum_count,
+        )
+        return replace(self, preparation=made)
 
 
 def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
@@ -78,10 +85,9 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
             for name, pairs in splits.items()
         },
         **classes_of(splits["train"]),
-        "vocabulary": None if setup.vocabulary is None else setup.vocabulary.digest,
         "method": {"name": method.name, "options": asdict(method.config)},
-        "model": {"name": model_name(setup.model), **asdict(setup.model)},
-        "augmentation": asdict(setup.augmentation),
+        "model": {"name": setup.model.name, **asdict(setup.model)},  # type: ignore[call-overload]
+        **({} if setup.preparation is None else setup.preparation.record()),
         "training": {**asdict(setup.training), "device": str(device)},
         # A CPU adds in another order with another number of threads: an exact resume needs the same.
         "threads": torch.get_num_threads() if device.type == "cpu" else None,

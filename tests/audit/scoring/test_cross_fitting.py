@@ -105,7 +105,7 @@ def test_a_folder_of_other_options_is_refused(fitted):
 def test_vectors_have_the_cosines_of_every_engine_a_method_trains(tiny, method):
     """Several views, several networks, subspaces: one vector an item, and its cosine is the model's similarity."""
     pairs = truepair.load(tiny, "test")
-    setup = Setup(model=GlobalConfig(width=16, word_width=8)).with_vocabulary(pairs)
+    setup = Setup(model=GlobalConfig(width=16, word_width=8)).with_preparation(pairs)
     asked = (pairs, None, None, build_method(method), setup, RunFolder(tiny))
     model = Assembly(*asked, torch.device("cpu"), False, lambda epoch, of: None).current_model()
     assert has_vectors(model, pairs)

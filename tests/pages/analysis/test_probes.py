@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from truepair.data.config import Augmentation
 from truepair.data.formats.scenes.scene_captions import (
     CAPTIONS,
     COLOUR_WORDS,
@@ -17,7 +18,8 @@ from truepair.data.formats.scenes.scene_drawing import COLOURS, KINDS, PLACES, S
 from truepair.data.formats.scenes.scenes import draw_scenes
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig
-from truepair.engines.retrieval_model import EngineSizes, RetrievalModel, build_engine
+from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
+from truepair.engines.retrieval_model import Needs, new_model
 from truepair.errors import InputError
 from truepair.evaluation import encode_parts
 from truepair.pages.analysis import probes
@@ -231,8 +233,9 @@ def test_questions_are_the_same_for_the_same_seed(scenes, questions):
 
 def small_model(subspace_width=6):
     vocabulary = Vocabulary.build([caption for group in draw_scenes(30, seed=0).captions for caption in group])
-    sizes = EngineSizes(56, 36, len(vocabulary), subspace_width=subspace_width, subspace_hidden=8)
-    return RetrievalModel(build_engine(GlobalConfig(width=8, word_width=8), sizes), vocabulary, sizes)
+    preparation = RegionsAndWords(vocabulary, InputSizes(56, 36, len(vocabulary)), Augmentation())
+    needs = Needs(subspace_width=subspace_width, subspace_hidden=8)
+    return new_model(GlobalConfig(width=8, word_width=8), preparation, needs)
 
 
 def test_probe_scenes_reports_every_factor_and_part(scenes, monkeypatch):

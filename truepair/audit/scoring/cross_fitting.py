@@ -23,7 +23,7 @@ from truepair.audit.scoring.model_space import ModelSpace
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.data.pairs import Array, Pairs
-from truepair.engines.config import GlobalConfig, MLPConfig, ModelConfig
+from truepair.engines.config import EngineConfig, GlobalConfig, MLPConfig
 from truepair.errors import RunFolderError
 from truepair.files import read_json_object, read_tensors, tensor_bytes, write_bytes_atomically, write_json_atomically
 from truepair.progress import Progress, TimeLeft
@@ -142,7 +142,7 @@ def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, *, se
     )
 
 
-def model_for(pairs: Pairs, options: CrossFitting) -> ModelConfig:
+def model_for(pairs: Pairs, options: CrossFitting) -> EngineConfig:
     if pairs.texts.features is not None:
         return MLPConfig(width=options.width)
     return GlobalConfig(width=options.width)

@@ -34,7 +34,7 @@ def encode(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> Vect
         InputError: the model takes other features, or compares regions with words and has no vector of an item.
     """
     model.to(resolve_device(device))
-    model.check_features(pairs)
+    model.preparation.check(pairs)
     with evaluating(model.engine):
         images = model.encode_images(pairs, np.arange(len(pairs.images)))
         texts = model.encode_texts(pairs, np.arange(len(pairs.texts)))
@@ -51,7 +51,7 @@ def has_vectors(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") ->
         InputError: the model takes other features.
     """
     model.to(resolve_device(device))
-    model.check_features(pairs)
+    model.preparation.check(pairs)
     first = np.zeros(1, dtype=np.int64)
     with evaluating(model.engine):
         return gives_vectors(model.encode_images(pairs, first), model.encode_texts(pairs, first))

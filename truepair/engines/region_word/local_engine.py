@@ -106,11 +106,7 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         self.image_attention = ImageSelfAttention(compared, regions, config.dropout)
         self.text_attention = SelfAttention(compared, config.dropout)
         self.align = Alignment(compared, similarity_width)
-        self.head: GraphReasoning | AttentionFiltration = (
-            GraphReasoning(similarity_width, config.reasoning_steps)
-            if isinstance(config, SGRConfig)
-            else AttentionFiltration(similarity_width)
-        )
+        self.head: GraphReasoning | AttentionFiltration = config.head()
         self.score = xavier_linear(similarity_width, 1)
 
     def new_region_encoder(self) -> LinearRegionEncoder:
@@ -160,14 +156,11 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
     @contextmanager
     def resting(self) -> Iterator[None]:
         """Within the block SAF's running statistics stay: retrieval normalises images with texts, not either alone."""
-        head = self.head
-        if isinstance(head, AttentionFiltration):
-            head.moving = False
+        self.head.moving = False
         try:
             yield
         finally:
-            if isinstance(head, AttentionFiltration):
-                head.moving = True
+            self.head.moving = True
 
     def scores_laid_out(
         self, images: Fragments, texts: AnyFragments, lay_out: Callable[[Tensor, int, torch.device], Layout]

@@ -48,6 +48,7 @@ class GraphReasoning(nn.Module):
 
     def __init__(self, width: int, steps: int) -> None:
         super().__init__()
+        self.moving = True  # as in `AttentionFiltration`; there are no running statistics here
         self.steps = nn.ModuleList([ReasoningStep(width) for _ in range(steps)])
 
     def vectors(

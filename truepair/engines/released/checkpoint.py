@@ -30,9 +30,10 @@ import torch
 from torch import Tensor
 
 from truepair.engines.config import SAFConfig, SGRConfig
+from truepair.engines.regions_and_words import InputSizes
 from truepair.engines.released.names import PARTS, hint, our_name, reasoning_steps, their_name
 from truepair.engines.released.torch_file import SkippedArray, read_torch_file
-from truepair.engines.retrieval_model import EngineSizes, build_network
+from truepair.engines.retrieval_model import build_engine
 from truepair.errors import InputError
 
 ENTRIES = {"model": "model", "model_A": "A", "model_B": "B"}
@@ -55,7 +56,7 @@ class ReleasedModel:
     name: str
     kind: Literal["sgr", "saf"]
     config: SGRConfig | SAFConfig
-    sizes: EngineSizes
+    sizes: InputSizes
     tensors: dict[str, Tensor]
     source: dict[str, Any]
 
@@ -104,7 +105,7 @@ def read_network(place: str, name: str, value: Any, source: dict[str, Any]) -> R
     released = named_tensors(place, state_dicts(place, value))
     kind, config, sizes = measured(place, released)
     with torch.device("meta"):
-        expected = {name: tensor.shape for name, tensor in build_network(config, sizes).state_dict().items()}
+        expected = {name: tensor.shape for name, tensor in build_engine(config, sizes).state_dict().items()}
     theirs = {our_name(name): name for name in released}
     strange = [name for ours, name in theirs.items() if ours not in expected]
     if strange:
@@ -181,7 +182,7 @@ def named_tensors(place: str, parts: list[dict[str, Any]]) -> dict[str, Tensor]:
 
 def measured(
     place: str, released: dict[str, Tensor]
-) -> tuple[Literal["sgr", "saf"], SGRConfig | SAFConfig, EngineSizes]:
+) -> tuple[Literal["sgr", "saf"], SGRConfig | SAFConfig, InputSizes]:
     """Kind and sizes of a network, as the shapes of a few of its tensors say; the others must fit them."""
     shapes = []
     for name, dimensions in [
@@ -201,7 +202,7 @@ def measured(
     if (steps > 0) == filters:
         found = "both SGR_module and SAF_module" if filters else "neither SGR_module nor SAF_module"
         raise InputError(f"{place}: sim_enc holds {found}; expected one of them")
-    sizes = EngineSizes(feature_width, regions, words)
+    sizes = InputSizes(feature_width, regions, words)
     if steps:
         return "sgr", SGRConfig(width, word_width, similarity_width, reasoning_steps=steps), sizes
     return "saf", SAFConfig(width, word_width, similarity_width), sizes
@@ -229,7 +230,7 @@ def usable(place: str, name: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def described(config: SGRConfig | SAFConfig, sizes: EngineSizes) -> str:
+def described(config: SGRConfig | SAFConfig, sizes: InputSizes) -> str:
     """The sizes of a network in words."""
     steps = f", {config.reasoning_steps} reasoning steps" if isinstance(config, SGRConfig) else ""
     return (

@@ -11,7 +11,7 @@ import torch
 
 from truepair.data.open import is_drawn, load
 from truepair.data.pairs import Pairs
-from truepair.engines.config import GlobalConfig, model_name
+from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
 from truepair.evaluation import evaluate
 from truepair.pages.analysis.embedding import Embedding, embed
@@ -39,7 +39,7 @@ from truepair.pages.analysis.subject import (
     source_of,
 )
 
-GLOBAL = model_name(GlobalConfig())
+GLOBAL = GlobalConfig.name
 LARGEST_SEED = 2**31  # exclusive: what the drawings for the probes take
 
 

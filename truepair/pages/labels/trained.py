@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from truepair.data.config import DataConfig
-from truepair.data.loading import image_batches, text_batches
 from truepair.data.open import is_drawn, load_splits
 from truepair.data.pairs import Array, Images, IntArray, Pairs
-from truepair.engines.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
+from truepair.engines.retrieval_model import RetrievalModel, evaluating
 from truepair.errors import InputError
 from truepair.evaluation.class_retrieval import ClassScores, LabelledItems, score_classes
 from truepair.pages.analysis.embedding import plane
@@ -164,16 +163,8 @@ def places(features: Array, seed: int) -> Array | None:
     return plane(rows, seed=seed) if rows.shape[1] > 1 else None
 
 
-@torch.inference_mode()
 def encodings(model: RetrievalModel, pairs: Pairs, side: str, rows: IntArray) -> Array | None:
     """One vector an item, (n, D); None for engines that make several."""
-    engine, found = model.engine, []
-    with evaluating(engine):
-        if side == "image":
-            for images in image_batches(pairs.images, rows, ENCODING_BATCH):
-                found.append(engine.encode_images(images.to(model.device)))
-        else:
-            for texts in text_batches(pairs.texts, rows, model.vocabulary, ENCODING_BATCH):
-                found.append(engine.encode_texts(texts.to(model.device)))
-        joined = engine.concatenate(found)
+    with evaluating(model.engine):
+        joined = (model.encode_images if side == "image" else model.encode_texts)(pairs, rows)
     return joined.float().cpu().numpy() if isinstance(joined, Tensor) and joined.ndim == 2 else None

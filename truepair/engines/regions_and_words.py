@@ -1,0 +1,147 @@
+"""The preparation of all engines here that train from scratch: region features of an image, word ids of a caption.
+
+One vector an image counts as one region. Texts may be vectors instead of words, for engines that take them. In training
+some regions are dropped and some words altered (`truepair.data.augment`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from truepair.data.augment import alter_words, drop_regions
+from truepair.data.batch import ImageBatch, TextBatch, pad_words
+from truepair.data.config import Augmentation
+from truepair.data.pairs import Images, IntArray, Pairs, Texts
+from truepair.data.preparation import Preparation
+from truepair.data.text import SPECIALS, Vocabulary
+from truepair.errors import InputError
+from truepair.files import options_from
+
+VOCABULARY = "vocabulary.json"
+
+
+@dataclass(frozen=True)
+class InputSizes:
+    """What an engine of regions and words is built for.
+
+    Attributes:
+        feature_width: F of the region features.
+        regions: R, the most regions an image has.
+        vocabulary_size: number of word ids.
+        text_width: width of the text vectors; 0 where texts are words.
+    """
+
+    feature_width: int
+    regions: int
+    vocabulary_size: int
+    text_width: int = 0
+
+
+class RegionsAndWords(Preparation):
+    """Batches are `ImageBatch` and `TextBatch`.
+
+    Args:
+        vocabulary: word → id.
+        sizes: of the training pairs.
+        augmentation: how training batches are altered.
+        positions: the engine knows regions by their place, and no more places than it was trained with.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, sizes: InputSizes, augmentation: Augmentation, *, positions: bool = False
+    ) -> None:
+        self.vocabulary, self.sizes, self.augmentation, self.positions = vocabulary, sizes, augmentation, positions
+        self._kept: tuple[Texts | None, list[list[int]]] = None, []
+
+    @classmethod
+    def of(
+        cls,
+        pairs: Pairs,
+        augmentation: Augmentation,
+        vocabulary: Vocabulary | None,
+        minimum_count: int,
+        *,
+        positions: bool,
+    ) -> RegionsAndWords:
+        """That of training pairs; without a vocabulary one is made of their captions, unless texts are vectors."""
+        if vocabulary is None and pairs.texts.features is not None:
+            vocabulary = Vocabulary(SPECIALS)
+        elif vocabulary is None:
+            captions = (pairs.texts.captions[text] for text in pairs.text_index)
+            vocabulary = Vocabulary.build(captions, minimum_count=minimum_count)
+        images = pairs.images
+        sizes = InputSizes(images.feature_width, images.regions, len(vocabulary), pairs.texts.feature_width)
+        return cls(vocabulary, sizes, augmentation, positions=positions)
+
+    @classmethod
+    def read(cls, described: dict[str, Any], folder: Path, *, positions: bool) -> RegionsAndWords:
+        """That of a saved model, whose words lie beside it.
+
+        Raises:
+            InputError: they are those of another model.
+        """
+        vocabulary = Vocabulary.read(folder / VOCABULARY)
+        sizes = {name: value for name, value in described.items() if name != "words"}
+        if described["words"] != vocabulary.digest:
+            raise InputError(
+                f"{folder}: its model was made for another vocabulary than the {VOCABULARY} beside it; put back its own"
+            )
+        return cls(vocabulary, options_from(InputSizes, sizes, f"{folder}: sizes"), Augmentation(), positions=positions)
+
+    def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> ImageBatch:
+        features = np.asarray(images.features[rows], dtype=np.float32)
+        features = features[:, None, :] if features.ndim == 2 else features
+        if rng is not None:
+            return drop_regions(features, share=self.augmentation.region_share, rng=rng)
+        lengths = torch.full((len(features),), features.shape[1], dtype=torch.int64)
+        return ImageBatch(torch.from_numpy(features), lengths)
+
+    def texts(self, texts: Texts, rows: IntArray, rng: np.random.Generator | None = None) -> TextBatch:
+        kept, encoded = self._kept
+        words = [encoded[row] if kept is texts else self.vocabulary.encode(texts.captions[row]) for row in rows]
+        if texts.features is not None:
+            vectors = torch.from_numpy(np.asarray(texts.features[rows], dtype=np.float32))
+            return pad_words(words, vectors)
+        if rng is not None:
+            share = self.augmentation.word_share
+            words = [alter_words(caption, self.vocabulary, share=share, rng=rng) for caption in words]
+        return pad_words(words)
+
+    def keep(self, texts: Texts) -> None:
+        """Read the captions once."""
+        if self._kept[0] is not texts:
+            self._kept = texts, [self.vocabulary.encode(caption) for caption in texts.captions]
+
+    def check(self, pairs: Pairs) -> None:
+        sizes = self.sizes
+        if pairs.texts.feature_width != sizes.text_width:
+            given, taken = (
+                f"vectors of width {width}" if width else "words"
+                for width in (pairs.texts.feature_width, sizes.text_width)
+            )
+            raise InputError(f"{pairs.name}: texts are {given}, this model takes {taken}; use data made the same way")
+        if pairs.images.feature_width != sizes.feature_width:
+            raise InputError(
+                f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
+                f"{sizes.feature_width}; use features made the same way as those it is trained on"
+            )
+        if self.positions and pairs.images.regions > sizes.regions:
+            raise InputError(
+                f"{pairs.name}: images have up to {pairs.images.regions} regions, those of training {sizes.regions}; "
+                f"this engine knows no more positions than it was trained with: keep at most {sizes.regions} regions "
+                "an image"
+            )
+
+    def record(self) -> dict[str, Any]:
+        return {"vocabulary": self.vocabulary.digest, "augmentation": asdict(self.augmentation)}
+
+    def described(self) -> dict[str, Any]:
+        return {**asdict(self.sizes), "words": self.vocabulary.digest}
+
+    def write(self, folder: Path) -> None:
+        self.vocabulary.write(folder / VOCABULARY)
