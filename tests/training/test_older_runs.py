@@ -1,13 +1,15 @@
 """Runs that an older version began or finished: they go on, or are refused with a sentence."""
 
+import json
+
 import pytest
-from safetensors import safe_open
 from safetensors.torch import save_file
 
 import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_resume import Stop, assert_same_run
 from truepair.engines.config import GlobalConfig, MLPConfig
+from truepair.files import read_tensors
 from truepair.training import loop
 from truepair.training.setup import Setup
 
@@ -44,9 +46,9 @@ def test_a_checkpoint_whose_auxiliary_networks_have_their_first_name_goes_on(tin
         with pytest.raises(Stop):
             fit(tiny, tmp_path / "run")
     checkpoint = tmp_path / "run" / "state" / "checkpoint.safetensors"
-    with safe_open(checkpoint, framework="pt") as file:
-        tensors = {name.replace("auxiliary/", "companion/"): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        metadata = file.metadata()
+    tensors, described = read_tensors(checkpoint, "a checkpoint")
+    tensors = {name.replace("auxiliary/", "companion/"): tensor for name, tensor in tensors.items()}
     assert any(name.startswith("companion/") for name in tensors)
-    save_file(tensors, checkpoint, metadata)
+    as_then = {name: value if name == "run" else json.dumps(value) for name, value in described.items()}
+    save_file(tensors, checkpoint, as_then)
     assert_same_run(fit(tiny, tmp_path / "run", resume=True).path, expected.path)

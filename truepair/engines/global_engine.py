@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import nn
 
 from truepair.data.batch import ImageBatch, TextBatch
-from truepair.engines.config import GlobalConfig
 from truepair.engines.cosine_engine import CosineEngine, unit_vectors
 from truepair.engines.encoders import RegionEncoder, WordEncoder
 from truepair.engines.features import Features
 from truepair.engines.pooling import POOLINGS
+
+if TYPE_CHECKING:
+    from truepair.engines.config import GlobalConfig
 
 
 class GlobalEngine(CosineEngine):

@@ -6,13 +6,17 @@ Source: "Learning Cross-Modal Retrieval with Noisy Labels" (MRL), section 3.4; U
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
-from truepair.engines.config import MLPConfig
 from truepair.engines.cosine_engine import CosineEngine, unit_vectors
 from truepair.engines.features import Features
 from truepair.engines.pooling import element_mask
+
+if TYPE_CHECKING:
+    from truepair.engines.config import MLPConfig
 
 SMALLEST_VARIANCE = 1e-8  # topic shares and visual words have variances of 1e-5, which torch's 1e-5 would drown
 

@@ -39,13 +39,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from truepair.data.batch import ImageBatch, TextBatch
-from truepair.engines.config import SAFConfig, SGRConfig
 from truepair.engines.features import Features
 from truepair.engines.pooling import element_mask
 from truepair.engines.projection import blocks
@@ -65,6 +65,9 @@ from truepair.engines.region_word.reasoning import GraphReasoning
 from truepair.engines.region_word.self_attention import ImageSelfAttention, SelfAttention, xavier_linear
 from truepair.engines.similarity import SingleViewEngine
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from truepair.engines.config import SAFConfig, SGRConfig
 
 __all__ = ["Fragments", "LocalEngine"]
 
