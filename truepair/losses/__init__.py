@@ -1,6 +1,6 @@
 """Pure functions: a batch's similarity matrix (and labels) → one loss per pair. Reduction is the training loop's."""
 
-from truepair.losses.complementary import active_complementary, robust_complementary
+from truepair.losses.active_complementary import active_complementary, robust_complementary
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
 from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
