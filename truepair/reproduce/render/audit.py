@@ -16,7 +16,7 @@ Titles = dict[str, str]
 
 CLEAN = "none"
 KINDS = {"random": "random noise", "hard": "hard noise (captions move within a class)"}
-ESTIMATING = {"similarity": "plain cosine", "loss mixture": "loss mixture"}
+ESTIMATING = {"similarity": "plain cosine", "loss mixture": "mixture of losses"}
 NEAR_WITH_ONE_SEED = 0.002
 POINTS = 3.0
 
