@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+Rows = list[list[str]]
+"""Titles, then one row an entry."""
+
 
 def percent(share: float) -> str:
     """A share as people say it: whole from ten on, one decimal below."""
@@ -22,7 +25,7 @@ def are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def aligned(rows: list[list[str]]) -> str:
+def aligned(rows: Rows) -> str:
     """Columns of equal width, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)

@@ -18,7 +18,7 @@ from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.ensemble_model import EnsembleModel
 from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
 from truepair.engines.retrieval_model import RetrievalModel, new_model, save_model
-from truepair.errors import TruepairError
+from truepair.errors import InputError, TruepairError
 from truepair.evaluation import by_class, evaluate_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
 from truepair.training.config import TrainingConfig
@@ -182,6 +182,13 @@ def test_bad_input_is_one_clear_line(arguments, message, runs, tiny, tmp_path):
     assert message.replace("RUNS", str(runs)) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not out.exists()
+
+
+def test_figures_do_not_replace_a_file(runs, tiny, tmp_path):
+    (tmp_path / "mine.json").write_text("mine")
+    with pytest.raises(InputError, match="mine.json is there already and is not overwritten"):
+        evaluate(runs / "a", tiny, "--json", tmp_path / "mine.json")
+    assert (tmp_path / "mine.json").read_text() == "mine"
 
 
 def test_a_run_without_data_is_a_usage_error(runs, capsys):

@@ -21,12 +21,12 @@ from truepair.data.pairs import Images
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError, TruepairError
 from truepair.evaluation import evaluate_classes
+from truepair.pages.kit.canvas import png_of
 from truepair.pages.labels.figures import matrix
 from truepair.pages.labels.inspection import inspect_labels
 from truepair.pages.labels.page import moves_of, suspects_of
 from truepair.pages.labels.table import read_label_table
 from truepair.pages.labels.trained import examples, find_data
-from truepair.pages.run.canvas import png_of
 from truepair.training.jobs import Job, train_job
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup

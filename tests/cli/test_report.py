@@ -64,7 +64,7 @@ def test_without_the_truth_the_table_is_quiet(root, home, capsys):
     assert "the truth is unknown" in printed
     assert printed.splitlines()[1].split() == ["epoch", "clean", "hard", "noisy"]
     assert not (root / "unknown" / "report").exists()
-    assert {"report.md", "report.json", "parts_by_epoch.png"} <= {path.name for path in (home / "there").iterdir()}
+    assert {"report.html", "report.json", "parts_by_epoch.png"} <= {path.name for path in (home / "there").iterdir()}
 
 
 def test_several_runs_are_compared(root, home, capsys):
@@ -80,8 +80,8 @@ def test_several_runs_without_a_folder_keep_their_own(root, home, capsys):
     report(root / "b" / "run", root / "unknown")
     assert "Comparison: report/belief_by_epoch.png" in capsys.readouterr().out
     assert {path.name for path in home.iterdir()} == {"report"}
-    assert (root / "b" / "run" / "report" / "report.md").exists()
-    assert (root / "unknown" / "report" / "report.md").exists()
+    assert (root / "b" / "run" / "report" / "report.html").exists()
+    assert (root / "unknown" / "report" / "report.html").exists()
 
 
 def test_no_comparison_where_no_run_knows_the_truth(root, home, tiny, capsys):
@@ -131,3 +131,26 @@ def test_the_command_is_known_without_loading_anything_heavy():
         "sys.exit(any(name in sys.modules for name in ('torch', 'matplotlib', 'numpy', 'pyarrow')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["report.html", "notes.txt"])
+def test_a_folder_of_the_user_is_left_alone(root, home, name):
+    (home / "mine").mkdir()
+    (home / "mine" / name).write_text("mine")
+    with pytest.raises(InputError, match=rf"mine holds other things \({name}\); nothing was changed"):
+        report(root / "a" / "run", "--out", home / "mine")
+    assert [path.read_text() for path in (home / "mine").iterdir()] == ["mine"]
+
+
+def test_a_report_is_written_anew(root, home):
+    for _ in range(2):
+        report(root / "a" / "run", "--out", home / "own")
+        report(root / "a" / "run", root / "b" / "run", "--out", home / "two")
+    report(root / "a" / "run", root / "unknown", "--out", home / "two")
+
+
+def test_several_reports_do_not_go_to_a_folder_of_the_user(root, home):
+    (home / "mine" / "photos").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"mine holds other things \(photos\)"):
+        report(root / "a" / "run", root / "b" / "run", "--out", home / "mine")
+    assert [path.name for path in (home / "mine").iterdir()] == ["photos"]

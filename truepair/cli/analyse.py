@@ -55,8 +55,11 @@ def add_analyse(commands: Any) -> None:
 def run_analyse(options: argparse.Namespace) -> None:
     """Analyse, write the page, print the tables."""
     from truepair.pages.analysis.analyse import analyse
-    from truepair.pages.analysis.write import leakage_rows, probe_rows, recall_rows, write_analysis
+    from truepair.pages.analysis.write import FACTS, PAGE, leakage_rows, probe_rows, recall_rows, write_analysis
+    from truepair.pages.kit.folder import check_out
 
+    out = options.out or options.run / "analysis"
+    check_out(out, (PAGE, FACTS), FACTS)
     found = analyse(
         options.run,
         against=options.against,
@@ -67,7 +70,7 @@ def run_analyse(options: argparse.Namespace) -> None:
         device=resolve_device(options.device),
         say=say,
     )
-    page, facts = write_analysis(found, options.out or options.run / "analysis")
+    page, facts = write_analysis(found, out)
     print(aligned(leakage_rows(found)))
     for run in found.runs:
         print(f"\n{aligned(recall_rows(run, found.chance))}")

@@ -114,6 +114,8 @@ def check_options(options: argparse.Namespace) -> None:
     twice = next((run for run, place in zip(options.runs, places, strict=True) if places.count(place) > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is given twice; an ensemble counts every run once, so leave one out")
+    if options.json is not None and options.json.exists():
+        raise InputError(f"{options.json} is there already and is not overwritten; name another file for --json")
     if options.images is not None and options.images < 1:
         raise InputError(f"--images is {options.images}; expected at least 1")
     if (options.propose is None) != (options.top is None):

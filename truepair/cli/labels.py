@@ -51,11 +51,12 @@ def run_labels(options: argparse.Namespace) -> None:
     """Inspect, write, print the table."""
     if options.top < 1:
         raise InputError(f"--top is {options.top}; expected at least 1")
+    from truepair.pages.kit.folder import check_out
     from truepair.pages.labels.inspection import inspect_labels
-    from truepair.pages.labels.write import SCORE, check_out, summary, suspect_rows, write_inspection
+    from truepair.pages.labels.write import FACTS, PAGE, SCORE, TABLE, summary, suspect_rows, write_inspection
 
     out = options.out or options.run / "labels"
-    check_out(out)
+    check_out(out, (TABLE, FACTS, PAGE), FACTS)
     found = inspect_labels(options.run, split=options.split, device=resolve_device(options.device), say=say)
     written = write_inspection(found, out, top=options.top)
     print(f"{summary(found)}\n\nMost suspicious labels, changed ones first, by {SCORE}:")

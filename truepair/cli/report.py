@@ -19,7 +19,7 @@ def add_report(commands: Any) -> None:
         "report",
         help="how runs divided their pairs, epoch by epoch: tables, distributions, examples",
         description="Sizes and purity of the clean, hard and noisy parts by epoch, distributions of the indicators, "
-        "and examples; as a table here, and as figures and report.json in a folder. Unfinished runs are welcome.",
+        "and examples; as a table here, and as a page, figures and numbers in a folder. Unfinished runs are welcome.",
     )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folder; several are also compared")
     parser.add_argument(
@@ -34,22 +34,28 @@ def add_report(commands: Any) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Print and write the report of each run, then what compares them."""
+    from truepair.pages.kit.folder import check_out
     from truepair.pages.run.division import read_report
     from truepair.pages.run.tables import epoch_rows
-    from truepair.pages.run.write import summary, write_comparison, write_report
+    from truepair.pages.run.write import OWN, PAGE, REPORT, check_reports, summary, write_comparison, write_report
 
     names = names_of(options.runs)
+    several = len(names) > 1
+    outs = [run / "report" for run in options.runs]
+    if options.out is not None:
+        outs = [options.out / name.replace("/", "-") for name in names] if several else [options.out]
+    for out in outs:
+        check_out(out, OWN, REPORT)
+    if several:
+        check_reports(options.out or COMPARISON, [out.name for out in outs])
     reports = [read_report(run, name=name) for run, name in zip(options.runs, names, strict=True)]
-    for report in reports:
-        out = report.path / "report"
-        if options.out is not None:
-            out = options.out if len(reports) == 1 else options.out / report.name.replace("/", "-")
+    for report, out in zip(reports, outs, strict=True):
         written = write_report(report, out)
         print(f"{report.name}: {summary(report)}")
         print(aligned(epoch_rows(report.epochs)))
         figures = sum(path.suffix == ".png" for path in written)
-        print(f"{figures} figures, report.md and report.json: {out}\n")
-    if len(reports) > 1:
+        print(f"{figures} figures, {PAGE} and {REPORT}: {out}\n")
+    if several:
         comparison = write_comparison(reports, options.out or COMPARISON)
         print(f"Comparison: {comparison or 'none, since the truth is unknown in every run'}")
 

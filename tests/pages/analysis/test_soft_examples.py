@@ -11,7 +11,7 @@ from truepair.evaluation.subspaces import EncodedParts
 from truepair.pages.analysis.embedding import Embedding, embed, neighbours, scatter
 from truepair.pages.analysis.soft_examples import directions, example, roles
 from truepair.pages.analysis.subject import Rows, Split
-from truepair.pages.run.canvas import png_of
+from truepair.pages.kit.canvas import png_of
 
 SIMILARITY = torch.tensor([[0.9, 0.8, 0.1], [0.3, 0.7, 0.2], [0.0, 0.6, 0.5]], dtype=torch.float64)
 

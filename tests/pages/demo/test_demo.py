@@ -13,8 +13,9 @@ from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
 from truepair.pages.demo import run as demo_run
 from truepair.pages.demo.figures import belief_histogram
-from truepair.pages.demo.page import Album, found
+from truepair.pages.demo.page import example_of, found, judged
 from truepair.pages.demo.run import SMALL, run_demo
+from truepair.pages.kit.pictures import Album
 from truepair.training.loop import Training
 
 TINY = GlobalConfig(width=8, word_width=8, pooling="max")
@@ -275,9 +276,9 @@ def four_pairs() -> Pairs:
 def test_album_knows_what_really_belongs_together() -> None:
     album = Album(four_pairs())
     assert [album.picture(image).caption for image in range(3)] == ["a", "b", "(no caption)"]
-    assert [album.judged(pair, 0.5).mismatched for pair in range(3)] == [False, True, True]
-    picture, given = album.example()
-    assert (picture.id, [(hit.item, hit.right) for hit in given]) == ("x", [("a", True), ("b", False)])
+    assert [judged(album, pair, 0.5).mismatched for pair in range(3)] == [False, True, True]
+    picture, given = example_of(album)
+    assert (picture.name, [(hit.item, hit.right) for hit in given]) == ("x", [("a", True), ("b", False)])
 
 
 def test_found_gives_the_place_of_the_right_item() -> None:

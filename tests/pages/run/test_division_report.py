@@ -16,12 +16,12 @@ from truepair.engines.config import GlobalConfig
 from truepair.errors import RunFolderError, TruepairError
 from truepair.evaluation import division_record
 from truepair.methods import build_method
-from truepair.pages.run.canvas import COLUMN, DPI, LETTERS, SIGN, shortened
+from truepair.pages.kit.canvas import COLUMN, DPI, LETTERS, SIGN, shortened
 from truepair.pages.run.division import read_report
 from truepair.pages.run.examples import PER_END
 from truepair.pages.run.figures import belief_by_epoch, indicator_histogram, parts_by_epoch
 from truepair.pages.run.indicators import BINS, Components, Indicator, Term, cut_between, indicators_of
-from truepair.pages.run.tables import epoch_rows, escaped, markdown
+from truepair.pages.run.tables import epoch_rows
 from truepair.pages.run.write import facts, run_labels, summary, write_comparison, write_report
 from truepair.training.setup import Setup
 
@@ -271,12 +271,13 @@ def test_every_method_gets_its_figures(runs, name, tmp_path):
         "parts_by_epoch.png", "detection_by_epoch.png", "belief_by_epoch.png",
         *(f"indicator_{indicator.field}.png" for indicator in report.indicators),
     }  # fmt: skip
-    assert {path.name for path in (tmp_path / "report").iterdir()} == pictures | {"report.md", "report.json"}
+    assert {path.name for path in (tmp_path / "report").iterdir()} == pictures | {"report.html", "report.json"}
     for picture in pictures:
         check_picture(tmp_path / "report" / picture, (round(COLUMN[0] * DPI), round(COLUMN[1] * DPI)))
-    page = (tmp_path / "report" / "report.md").read_text()
+    page = (tmp_path / "report" / "report.html").read_text()
     for picture in pictures:
-        assert f"]({picture})" in page
+        assert f"<code>{picture}</code>" in page
+    assert page.count("data:image/png") == len(pictures)
     kept = json.loads((tmp_path / "report" / "report.json").read_text())
     assert sorted(kept["figures"]) == sorted(pictures)
     assert kept["epochs"] == [asdict(epoch) for epoch in report.epochs]
@@ -345,9 +346,9 @@ def test_without_the_truth_nothing_is_said_about_it(noisy, tmp_path):
     written = {path.name for path in write_report(report, tmp_path / "report")}
     assert "parts_by_epoch.png" in written and "indicator_seen_structure.png" in written
     assert not {"belief_by_epoch.png", "detection_by_epoch.png"} & written
-    page = (tmp_path / "report" / "report.md").read_text()
+    page = (tmp_path / "report" / "report.html").read_text()
     assert "the truth is unknown" in page
-    assert "truth |" not in page and "AUROC" not in page
+    assert '<th scope="col">truth' not in page and "AUROC" not in page
     kept = json.loads((tmp_path / "report" / "report.json").read_text())
     assert "matched" not in kept["indicators"][0] and kept["indicators"][0]["all"]["count"] == len(noisy)
 
@@ -371,9 +372,9 @@ def test_an_unfinished_run_has_its_epochs_and_says_what_is_missing(runs, tmp_pat
     assert report.mismatch_rate == pytest.approx(read_report(runs("crcl")).mismatch_rate)
     written = {path.name for path in write_report(report, run / "report")}
     assert written == {
-        "parts_by_epoch.png", "detection_by_epoch.png", "belief_by_epoch.png", "report.md", "report.json",
+        "parts_by_epoch.png", "detection_by_epoch.png", "belief_by_epoch.png", "report.html", "report.json",
     }  # fmt: skip
-    assert "not finished: distributions and examples come with its end" in (run / "report" / "report.md").read_text()
+    assert "not finished: distributions and examples come with its end" in (run / "report" / "report.html").read_text()
     assert "not finished" not in summary(read_report(runs("crcl")))
 
 
@@ -421,7 +422,7 @@ def test_a_run_of_a_version_without_divisions_is_read_too(tmp_path):
         ("noisy", "0"),
     ]
     names = {path.name for path in write_report(report, tmp_path / "report")}
-    assert names == {"detection_by_epoch.png", "indicator_belief.png", "report.md", "report.json"}
+    assert names == {"detection_by_epoch.png", "indicator_belief.png", "report.html", "report.json"}
 
 
 def test_empty_parts_are_dashes_and_known_columns_stay():
@@ -466,10 +467,9 @@ def test_captions_and_names_are_shown_as_they_are(tmp_path):
     report = read_report(run)
     assert "examples.png" in {path.name for path in write_report(report, tmp_path / "report")}
     check_picture(tmp_path / "report" / "examples.png")
-    page = (tmp_path / "report" / "report.md").read_text()
+    page = (tmp_path / "report" / "report.html").read_text()
     assert "<script>" not in page
-    assert markdown([["a", "b"], [wild, "x"]]).splitlines()[-1].replace("\\|", "").count("|") == 3
-    assert escaped("a_b") == "a\\_b"
+    assert "a $x^{$ | `b` &lt;script&gt;alert(1)&lt;/script&gt; *c* [d](e)" in page
     write_comparison([report, replace(report, method="other")], tmp_path / "two")
     figure = belief_by_epoch([report, replace(report, name="$x^{$" + "x" * 99)])
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -533,6 +533,6 @@ def test_a_run_about_labels_is_told_as_one(tmp_path):
     report = read_report(tmp_path / "run")
     assert report.mismatch_rate == 0.25
     write_report(report, tmp_path / "report")
-    page = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8").replace("\xa0", " ")
     assert "25.0 % of them with a wrong class label" in page
     assert "a pair is matched where its given label is right" in page

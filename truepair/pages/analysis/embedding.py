@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from truepair.data.pairs import Array
 from truepair.pages.analysis.subject import Split, drawn_rows, one_caption_each
-from truepair.pages.run.canvas import BLUE, DPI, GREEN, ORANGE, PURPLE, styled
+from truepair.pages.kit.canvas import BLUE, DPI, GREEN, ORANGE, PURPLE, styled
 from truepair.seeding import generator, seed_sequence
 
 PAIRS = 500

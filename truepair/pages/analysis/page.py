@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import shlex
 from dataclasses import replace
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from truepair import __version__
 from truepair.evaluation.mutual_information import FEWEST_SAMPLES
 from truepair.pages.analysis.analyse import Analysis, RunAnalysis
 from truepair.pages.analysis.embedding import NEIGHBOURS, scatter
 from truepair.pages.analysis.leakage import COMPONENTS, ESTIMATES
-from truepair.pages.demo.page import Album
-from truepair.pages.run.canvas import png_of
+from truepair.pages.kit.canvas import png_of
+from truepair.pages.kit.page import data_source, render
+from truepair.pages.kit.pictures import Album
 
 PROBED = ("V_S", "V_X", "T_S", "T_X", "F_V", "F_T")
 
 
 def render_page(analysis: Analysis) -> str:
     """The page of an analysis, light or dark as the reader's system is."""
-    environment = Environment(
-        loader=PackageLoader("truepair.pages.analysis", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     pairs = analysis.pairs
-    return environment.get_template("page.html").render(
-        version=__version__,
+    return render(
+        "analysis/page.html",
         command=command_of(analysis),
         runs=analysis.runs,
         named=named,
@@ -51,7 +42,7 @@ def render_page(analysis: Analysis) -> str:
         components=COMPONENTS,
         neighbours=NEIGHBOURS,
         fewest=FEWEST_SAMPLES,
-        scatters=[png_data(png_of(scatter(run.embedding))) for run in analysis.runs],
+        scatters=[data_source(png_of(scatter(run.embedding))) for run in analysis.runs],
         soft=analysis.soft,
         pictures=pairs.images.pictures is not None,
         picture_of=Album(pairs).picture,
@@ -135,7 +126,3 @@ def probe_table(run: RunAnalysis) -> dict[str, Any] | None:
 def named(text: str) -> Markup:
     """A text with the names of parts, such as V_S, set as on the rest of the page."""
     return Markup(re.sub(r"\b([VT])_([SX])\b", r"<i>\1</i><sub>\2</sub>", str(escape(text))))
-
-
-def png_data(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from truepair import __version__
-from truepair.errors import TruepairError
 from truepair.files import write_json_atomically, write_text_atomically
 from truepair.pages.analysis.analyse import Analysis, RunAnalysis
 from truepair.pages.analysis.leakage import COMPONENTS, ESTIMATES
 from truepair.pages.analysis.page import render_page, shares_left
 from truepair.pages.analysis.probes import PARTS
 from truepair.pages.analysis.retrieval import Figures
-from truepair.pages.run.tables import Rows
+from truepair.pages.kit.folder import make_folder
+from truepair.phrases import Rows
 
 PAGE, FACTS = "index.html", "analysis.json"
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
@@ -31,14 +31,6 @@ def write_analysis(analysis: Analysis, out: Path) -> tuple[Path, Path]:
     write_text_atomically(out / PAGE, page)
     write_json_atomically(out / FACTS, facts)
     return out / PAGE, out / FACTS
-
-
-def make_folder(out: Path) -> None:
-    """Raises TruepairError: the folder cannot be made."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TruepairError(f"{out} cannot be made a folder: {error.strerror}; choose another --out") from error
 
 
 def facts_of(analysis: Analysis) -> dict[str, Any]:

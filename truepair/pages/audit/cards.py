@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,23 +9,22 @@ import numpy as np
 from truepair.audit.result import AuditResult
 from truepair.audit.scoring.row_ranges import whole
 from truepair.audit.tables.summary import plain
-from truepair.data.pairs import Array
 from truepair.errors import TruepairError
+from truepair.pages.kit.page import clipped
+from truepair.pages.kit.pictures import Picture, thumbnail
 
 SIDE = 112  # pixels of the longer side of a picture
 BUDGET = 4_500_000  # bytes that all pictures of a page may take together
 LETTERS = 200
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """An image and a caption as given. `source` is None where there is no picture, or no room for more of them."""
+    """An image and a caption as given; it is not known that they belong together."""
 
     pair_id: str
-    image: str
+    picture: Picture
     caption: str
-    source: str | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Card:
     image: Proposal | None
 
 
-class Album:
+class Cards:
     """Pairs by their row.
 
     Attributes:
@@ -78,13 +74,13 @@ class Album:
         if source is not None and len(source) > self.room:
             source, self.cramped = None, True
         self.room -= len(source or "")
-        return Shown(clipped(name, 60), clipped(image, 80), clipped(caption, LETTERS), source)
+        return Shown(clipped(name, 60), Picture(clipped(image, 80), source), clipped(caption, LETTERS))
 
     def source(self, row: int) -> str | None:
         if row not in self.sources:
             try:
                 picture = self.result.collection.picture(row)
-                self.sources[row] = None if picture is None else thumbnail(picture)
+                self.sources[row] = None if picture is None else thumbnail(picture, SIDE)
             except (TruepairError, OSError):  # a file that vanished since; its name is shown instead
                 self.sources[row] = None
         return self.sources[row]
@@ -116,22 +112,3 @@ class Album:
             if source[seat] < 0 or source[seat] == row
             else Proposal(self.shown(int(source[seat])), float(fit[seat]))
         )
-
-
-def clipped(text: str, letters: int) -> str:
-    """The text in one line of at most so many letters, without control signs and without those that turn direction."""
-    flat = " ".join(_STEERING.sub(" ", whole(text[: 4 * letters])).split())
-    return flat if len(flat) <= letters else flat[: letters - 1] + "…"
-
-
-def thumbnail(picture: Array) -> str:
-    """A picture, (H, W, 3) uint8, as the small `src` of an `<img>`: as JPEG or PNG, whichever takes less."""
-    from PIL import Image
-
-    image = Image.fromarray(picture)
-    image.thumbnail((SIDE, SIDE))
-    files = {"jpeg": io.BytesIO(), "png": io.BytesIO()}
-    image.save(files["jpeg"], "JPEG", quality=82)
-    image.save(files["png"], "PNG")
-    kind = min(files, key=lambda name: files[name].tell())
-    return f"data:image/{kind};base64," + base64.b64encode(files[kind].getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The charts of the page, drawn as SVG that follows the page's colours: `class` names are those of its style sheet."""
+"""The charts of an audit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from truepair.audit.result import Verdict
+from truepair.pages.kit.svg import BOTTOM, TOP, WIDTH, Chart, nice_top, quarters, svg
 
 BINS = 20
-WIDTH, HEIGHT = 400, 230
-LEFT, RIGHT, TOP, BOTTOM = 52, 390, 14, 190
+UNIT = (0.0, 1.0)
+MATCH = "probability that the pair matches"
 
 
 def histogram(verdict: Verdict) -> Markup:
@@ -21,36 +22,34 @@ def histogram(verdict: Verdict) -> Markup:
     everyone = np.histogram(verdict.p_match, edges)[0]
     flagged = np.histogram(verdict.p_match[verdict.flagged], edges)[0]
     top = nice_top(int(everyone.max(initial=1)))
-    parts = frame("probability that the pair matches", "pairs", top, f"{{:,.{0 if top >= 4 else 1}f}}")
+    number = f"{{:,.{0 if top >= 4 else 1}f}}"
+    chart = Chart(MATCH, "pairs", UNIT, (0, top), marks=quarters(top), ticks=quarters(1), number=number)
     for left, right, count, marked in zip(edges[:-1], edges[1:], everyone, flagged, strict=True):
-        x, wide = across(left) + 1, across(right) - across(left) - 2
         base = float(BOTTOM)
-        for number, look in ((marked, "flagged"), (count - marked, "kept")):
-            high = max(1.5, (BOTTOM - TOP - 8) * number / top) if number else 0.0
-            if number:
-                parts.append(
-                    f'<rect class="{look}" x="{x:.1f}" y="{base - high:.1f}" width="{wide:.1f}" height="{high:.1f}"/>'
-                )
-            base -= high
+        for many, look in ((marked, "flagged"), (count - marked, "kept")):
+            if many:
+                high = max(1.5, (BOTTOM - TOP) * many / top)
+                base -= high
+                chart.box(chart.x(left) + 1, base, chart.x(right) - chart.x(left) - 2, high, look)
     said = (
         f"Histogram of p_match of {len(verdict.p_match):,} pairs: {int(flagged.sum()):,} flagged, {everyone[-1]:,} "
         f"above {edges[-2]:.2f}"
     )
-    return drawn(parts, said, patterned=True)
+    return chart.drawn(said)
 
 
 def reliability(bins: Sequence[Mapping[str, Any]]) -> Markup:
-    """Share of matched pairs by predicted probability; on the diagonal the probability keeps its word."""
-    parts = frame("probability that the pair matches", "share that does match", 1.0, "{:.2g}")
-    parts.append(f'<line class="ideal" x1="{across(0)}" y1="{upward(0)}" x2="{across(1)}" y2="{upward(1)}"/>')
+    """Share of matched pairs by predicted probability; on the diagonal the probability is calibrated."""
+    marks = quarters(1)
+    chart = Chart(MATCH, "share that does match", UNIT, UNIT, marks=marks, ticks=marks, number="{:.2g}")
+    chart.line((chart.x(0), chart.y(0)), (chart.x(1), chart.y(1)), "ideal")
     known = [entry for entry in bins if entry["pairs"] and entry["matched"] is not None]
     most = max((entry["pairs"] for entry in known), default=1)
-    points = [(across(entry["p_match"]), upward(entry["matched"]), entry["pairs"]) for entry in known]
-    if points:
-        parts.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)}"/>')
-    for x, y, pairs in points:
-        parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{2.5 + 4.5 * (pairs / most) ** 0.5:.1f}"/>')
-    return drawn(parts, "Reliability diagram; the values are in the table below")
+    if known:
+        chart.curve([(entry["p_match"], entry["matched"]) for entry in known], "line")
+    for entry in known:
+        chart.dot(entry["p_match"], entry["matched"], 2.5 + 4.5 * (entry["pairs"] / most) ** 0.5)
+    return chart.drawn("Reliability diagram; the values are in the table below")
 
 
 def estimate(verdict: Verdict, truth: float | None) -> Markup:
@@ -75,41 +74,4 @@ def estimate(verdict: Verdict, truth: float | None) -> Markup:
         parts.append(f'<circle class="truth" cx="{x(truth):.1f}" cy="22" r="4.5"/>')
     span = f"{100 * verdict.noise_rate_low:.1f} to {100 * verdict.noise_rate_high:.1f} %"
     said = f"Estimate {100 * verdict.noise_rate:.1f} %, interval {span}"
-    return drawn(parts, said, height=98)
-
-
-def frame(horizontal: str, vertical: str, top: float, numbers: str) -> list[str]:
-    """Axes from 0 to 1 across and from 0 to `top` upwards, with their titles."""
-    parts = []
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        y = upward(share)
-        parts.append(f'<line class="{"axis" if share == 0 else "grid"}" x1="{LEFT}" y1="{y}" x2="{RIGHT}" y2="{y}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{numbers.format(share * top)}</text>')
-        parts.append(f'<text x="{across(share)}" y="{BOTTOM + 16}" text-anchor="middle">{share:g}</text>')
-    parts.append(f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(horizontal)}</text>')
-    parts.append(f'<text x="4" y="{TOP - 4}">{escape(vertical)}</text>')
-    return parts
-
-
-def across(share: float) -> float:
-    return LEFT + (RIGHT - LEFT) * share
-
-
-def upward(share: float) -> float:
-    return BOTTOM - (BOTTOM - TOP - 8) * share
-
-
-def nice_top(largest: int) -> float:
-    """The next number of 1, 2, 4 or 8 times a power of ten: its quarters read well."""
-    power = 10 ** (len(str(max(1, largest))) - 1)
-    return float(next(step * power for step in (1, 2, 4, 8, 10, 20) if step * power >= largest))
-
-
-def drawn(parts: list[str], said: str, *, height: int = HEIGHT, patterned: bool = False) -> Markup:
-    hatch = (
-        '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        '<rect class="hatch-ground" width="6" height="6"/><line class="hatch-line" x1="0" y1="0" x2="0" y2="6"/>'
-        "</pattern></defs>"
-    )
-    inside = (hatch if patterned else "") + "".join(parts)
-    return Markup(f'<svg role="img" aria-label="{escape(said)}" viewBox="0 0 {WIDTH} {height}">{inside}</svg>')
+    return svg(parts, said, height=98)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
-from truepair import __version__
 from truepair.audit.result import AuditResult
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.tables.summary import (
@@ -26,12 +22,12 @@ from truepair.audit.warnings import warnings_of
 from truepair.data.collection import Problem
 from truepair.data.pairs import IntArray
 from truepair.pages.audit import charts
-from truepair.pages.audit.cards import Album, Shown, clipped
+from truepair.pages.audit.cards import Cards, Shown
 from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
-from truepair.phrases import percent, percent_span
+from truepair.pages.kit.page import clipped, render, tight
+from truepair.phrases import percent_span
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
-OPTION = re.compile(r"(truepair train )?--[a-z][a-z-]*( [0-9.]*[0-9]| [a-z]+-[a-z]+)?")
 
 
 @dataclass(frozen=True)
@@ -71,21 +67,13 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         worst: pairs of the lowest probability to show.
         borderline: further pairs to show, those with probabilities closest to ½.
     """
-    environment = Environment(
-        loader=PackageLoader("truepair.pages.audit", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     verdict, size = result.verdict, len(result)
-    album = Album(result)
+    album = Cards(result)
     lowest = worst_of(result, worst)
     truth = None if result.mismatched is None or not size else float(result.mismatched.mean())
     bins = [entry for entry in (result.scores or {}).get("reliability", []) if entry["pairs"]]
-    environment.filters |= {"percent": lambda share: tight(percent(share)), "prose": prose, "clipped": clipped}
-    return environment.get_template("page.html").render(
-        version=__version__,
+    return render(
+        "audit/page.html",
         name=clipped(result.collection.name, 120),
         scored_by=SCORED_BY.get(result.scored_by, result.scored_by),
         size=size,
@@ -119,16 +107,6 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
     )
 
 
-def tight(text: str) -> str:
-    """The text with its numbers kept on the line of their %."""
-    return text.replace(" %", "\u00a0%")
-
-
-def prose(text: str) -> Markup:
-    """Sentences with the options of the command in them as code."""
-    return Markup(OPTION.sub(r"<code>\g<0></code>", str(escape(tight(text)))))
-
-
 def scores_of(result: AuditResult) -> dict[str, float]:
     scores = result.scores or {}
     return {title: float(scores[name]) for name, title in SCORES.items() if scores.get(name) is not None}
@@ -142,7 +120,7 @@ def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]
     return [int(result.rows[place]) for place in order if distance[place] < 0.4]
 
 
-def kinds_of(result: AuditResult, album: Album) -> list[Kind]:
+def kinds_of(result: AuditResult, album: Cards) -> list[Kind]:
     found = []
     for kind, counts in duplicates_of(result).items():
         largest = [group for group in result.duplicates if group.kind == kind][:GROUPS]

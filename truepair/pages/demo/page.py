@@ -8,27 +8,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from pyarrow import parquet
 
 from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel
-from truepair.pages.demo.figures import Curve, belief_histogram, learning_curves, png_source
+from truepair.pages.demo.figures import Curve, belief_histogram, learning_curves
+from truepair.pages.kit.page import render
+from truepair.pages.kit.pictures import Album, Picture
 from truepair.seeding import generator
 from truepair.training.fit import Run
+from truepair.training.pair_table import read_pair_table
 
 SUSPICIOUS, MISTAKES, QUERIES, HITS = 12, 6, 4, 5
 RUNS = {"clean": "Clean pairs, plain InfoNCE", "plain": "Noisy pairs, plain InfoNCE", "robust": "Noisy pairs, CRCL"}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An image as people can tell it: its pixels where the source has them, else its name and a caption of its own."""
-
-    id: str
-    source: str | None
-    caption: str
 
 
 @dataclass(frozen=True)
@@ -79,20 +71,14 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
     accused, trusted = order[~mismatched[order]], order[mismatched[order]][::-1]
     options = runs["robust"].folder.read_config()["method"]["options"]
     album = Album(noisy)
-    environment = Environment(
-        loader=PackageLoader("truepair.pages.demo", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    return render(
+        "demo/page.html",
         demo=demo,
         names=RUNS,
         test={name: run.result["test"] for name, run in runs.items()},
         auroc={name: (run.result["detection"] or {}).get("auroc") for name, run in runs.items()},
         wrong=int(mismatched.sum()),
-        example=album.example(),
+        example=example_of(album),
         pieces=options["pieces"],
         curves=curves_of(runs),
         histogram=histogram_of(belief, mismatched, options["threshold"]),
@@ -101,16 +87,16 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
             "matched": percentage(belief[~mismatched] < options["threshold"]),
             "mismatched": percentage(belief[mismatched] < options["threshold"]),
         },
-        suspicious=[album.judged(pair, belief[pair]) for pair in order[:SUSPICIOUS]],
-        accused=[album.judged(pair, belief[pair]) for pair in accused[:MISTAKES]],
-        trusted=[album.judged(pair, belief[pair]) for pair in trusted[:MISTAKES]],
+        suspicious=[judged(album, pair, belief[pair]) for pair in order[:SUSPICIOUS]],
+        accused=[judged(album, pair, belief[pair]) for pair in accused[:MISTAKES]],
+        trusted=[judged(album, pair, belief[pair]) for pair in trusted[:MISTAKES]],
         searches=searches({name: runs[name].model for name in ("plain", "robust")}, test, demo["seed"]),
     )
 
 
 def read_beliefs(run: Run) -> tuple[Array, BoolArray]:
     """What a run believes of each pair, (N,) in [0, 1], and which are mismatched in truth, (N,)."""
-    columns = parquet.read_table(run.folder.pairs, columns=["p_match", "mismatched"])
+    columns = read_pair_table(run.folder.pairs, ["p_match", "mismatched"])
     return columns["p_match"].to_numpy(), columns["mismatched"].to_numpy()
 
 
@@ -134,38 +120,21 @@ def percentage(mask: BoolArray) -> float | None:
     return 100 * float(mask.mean()) if len(mask) else None
 
 
-class Album:
-    """The images of some pairs, ready to be shown, each with a caption that is truly its own."""
+def judged(album: Album, pair: int, belief: float) -> JudgedPair:
+    pairs = album.pairs
+    image, caption = int(pairs.image_index[pair]), pairs.texts.captions[pairs.text_index[pair]]
+    return JudgedPair(album.picture(image), caption, float(belief), image != album.true_image[pair])
 
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-        self.true_image = pairs.image_index if pairs.true_image is None else pairs.true_image
-        owners, first = np.unique(self.true_image, return_index=True)
-        self._first_own = dict(zip(owners.tolist(), pairs.text_index[first].tolist(), strict=True))
 
-    def picture(self, image: int) -> Picture:
-        images, own = self.pairs.images, self._first_own.get(image)
-        return Picture(
-            id=images.ids[image],
-            source=None if images.pictures is None else png_source(images.pictures[image]),
-            caption="(no caption)" if own is None else self.pairs.texts.captions[own],
-        )
-
-    def judged(self, pair: int, belief: float) -> JudgedPair:
-        image = int(self.pairs.image_index[pair])
-        caption = self.pairs.texts.captions[self.pairs.text_index[pair]]
-        return JudgedPair(self.picture(image), caption, float(belief), image != self.true_image[pair])
-
-    def example(self) -> tuple[Picture, list[Hit]]:
-        """A picture with all captions it is given; one that has right and wrong ones, if possible."""
-        count = len(self.pairs.images)
-        right = np.bincount(self.pairs.image_index[self.pairs.image_index == self.true_image], minlength=count)
-        wrong = np.bincount(self.pairs.image_index, minlength=count) - right
-        image = int(np.lexsort((-wrong, -np.minimum(right, wrong)))[0])
-        pairs = np.flatnonzero(self.pairs.image_index == image)
-        captions = [self.pairs.texts.captions[text] for text in self.pairs.text_index[pairs]]
-        given = zip(captions, (self.true_image[pairs] == image).tolist(), strict=True)
-        return self.picture(image), [Hit(caption, own) for caption, own in given]
+def example_of(album: Album) -> tuple[Picture, list[Hit]]:
+    """A picture with all captions it is given; one that has right and wrong ones, if possible."""
+    given, true, count = album.pairs.image_index, album.true_image, len(album.pairs.images)
+    right = np.bincount(given[given == true], minlength=count)
+    wrong = np.bincount(given, minlength=count) - right
+    image = int(np.lexsort((-wrong, -np.minimum(right, wrong)))[0])
+    pairs = np.flatnonzero(given == image)
+    captions = [album.pairs.texts.captions[text] for text in album.pairs.text_index[pairs]]
+    return album.picture(image), [Hit(*hit) for hit in zip(captions, (true[pairs] == image).tolist(), strict=True)]
 
 
 def searches(models: Mapping[str, RetrievalModel], test: Pairs, seed: int) -> dict[str, list[Search]]:

@@ -107,7 +107,7 @@ def run_demo(
         "runs": {part.name: describe_part(part, runs[part.name]) for part in parts},
     }
     say("\n" + table(list(demo["runs"].values())) + "\n")
-    from truepair.pages.demo.page import render_page  # brings matplotlib
+    from truepair.pages.demo.page import render_page
 
     write_text_atomically(out / "index.html", render_page(demo, runs, noisy, test))
     demo["seconds"] = round(time.monotonic() - started, 1)

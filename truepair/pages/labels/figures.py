@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from truepair.data.pairs import Array, IntArray
 from truepair.evaluation.class_retrieval import PrecisionRecall
-from truepair.pages.labels.trained import Planes
-from truepair.pages.run.canvas import (
+from truepair.pages.kit.canvas import (
     BLUE,
     COLUMN,
     DPI,
@@ -22,6 +21,7 @@ from truepair.pages.run.canvas import (
     legend_above,
     styled,
 )
+from truepair.pages.labels.trained import Planes
 
 MOST_WRITTEN = 16  # classes up to which every cell of a matrix holds its number
 MOST_NAMED = 40  # classes up to which every row of a matrix has its name

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from truepair import __version__
-from truepair.pages.analysis.page import png_data
-from truepair.pages.demo.figures import png_source
-from truepair.pages.demo.page import Album, Picture
+from truepair.pages.kit.canvas import png_of
+from truepair.pages.kit.page import data_source, render
+from truepair.pages.kit.pictures import Album, Picture, pixels_of, png_source
 from truepair.pages.labels import figures
 from truepair.pages.labels.inspection import Inspection
 from truepair.pages.labels.trained import HITS, QUERIES, Trained
-from truepair.pages.run.canvas import png_of
-from truepair.pages.run.examples import picture_of
 
 MOST_MOVES = 15
 
@@ -41,33 +37,26 @@ def render_page(found: Inspection, *, top: int) -> str:
     """The page of an inspection with a model to look at, light or dark as the reader's system is."""
     trained = found.trained
     assert trained is not None
-    environment = Environment(
-        loader=PackageLoader("truepair.pages.labels", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     table, album = found.table, Album(trained.pairs)
     vertical = f"{found.against} label"
     images = trained.pairs.images
-    return environment.get_template("page.html").render(
-        version=__version__,
+    return render(
+        "labels/page.html",
         found=found,
         record=found.record,
         classes=table.classes,
         size=len(table),
         changed=int((table.given != table.corrected).sum()),
         suspects=suspects_of(found, top),
-        heat=png_data(png_of(figures.matrix(found.heat, table.classes, vertical=vertical, counts=False))),
-        confusion=png_data(png_of(figures.matrix(found.counts, table.classes, vertical=vertical, counts=True))),
+        heat=data_source(png_of(figures.matrix(found.heat, table.classes, vertical=vertical, counts=False))),
+        confusion=data_source(png_of(figures.matrix(found.counts, table.classes, vertical=vertical, counts=True))),
         moves=moves_of(found),
         planes=None
         if trained.planes is None
-        else png_data(png_of(figures.features_in_the_plane(trained.planes, trained.pairs.class_names))),
+        else data_source(png_of(figures.features_in_the_plane(trained.planes, trained.pairs.class_names))),
         placed=0 if trained.planes is None else len(trained.planes.image_labels),
         words=trained.pairs.texts.features is None,
-        curves=png_data(png_of(figures.precision_recall_curves(trained.scores.precision_recall()))),
+        curves=data_source(png_of(figures.precision_recall_curves(trained.scores.precision_recall()))),
         levels=levels_of(trained),
         figures=trained.scores.figures(),
         by_class=trained.scores.by_class(),
@@ -85,7 +74,7 @@ def suspects_of(found: Inspection, top: int) -> list[Suspect]:
     table = found.table
     suspects = []
     for rank, row in enumerate(table.order[:top].tolist(), start=1):
-        pixels = picture_of(found.images, int(table.image_index[row]), table.image[row])
+        pixels = pixels_of(found.images, int(table.image_index[row]), table.image[row])
         source = None if pixels is None else png_source(pixels)
         suspects.append(
             Suspect(

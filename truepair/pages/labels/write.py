@@ -10,40 +10,16 @@ from typing import Any
 import numpy as np
 
 from truepair import __version__
-from truepair.errors import InputError, TruepairError
 from truepair.files import write_bytes_atomically, write_json_atomically, write_text_atomically
+from truepair.pages.kit.folder import make_folder
 from truepair.pages.labels.inspection import Inspection
 from truepair.pages.labels.table import LabelTable
 from truepair.pages.labels.trained import Trained
-from truepair.pages.run.tables import Rows
+from truepair.phrases import Rows
 
 TABLE, FACTS, PAGE = "labels.parquet", "labels.json", "index.html"
 SCORE = "confidence × (1 − label_belief)"
 CAPTION_LETTERS = 48
-
-
-def check_out(out: Path) -> None:
-    """Refuse, before any work, a folder that holds what this command did not write.
-
-    Raises:
-        InputError: it does, or it is no folder.
-    """
-    try:
-        held = {path.name for path in out.iterdir()}
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        raise InputError(f"{out} is a file; choose another --out") from None
-    except OSError as error:
-        raise TruepairError(f"{out} cannot be read: {error.strerror}; choose another --out") from error
-    own = {TABLE, FACTS, PAGE}
-    foreign = sorted(held - own)
-    if foreign or (held and FACTS not in held):
-        named = foreign[0] if foreign else sorted(held)[0]
-        raise InputError(
-            f"{out} holds other things ({named}); nothing was changed. Choose a new or empty folder as --out, or one "
-            "that this command made before"
-        )
 
 
 def write_inspection(found: Inspection, out: Path, *, top: int) -> list[Path]:
@@ -59,10 +35,7 @@ def write_inspection(found: Inspection, out: Path, *, top: int) -> list[Path]:
         from truepair.pages.labels.page import render_page
 
         page = render_page(found, top=top)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TruepairError(f"{out} cannot be made a folder: {error.strerror}; choose another --out") from error
+    make_folder(out)
     write_json_atomically(out / FACTS, facts_of(found, top=top))
     write_bytes_atomically(out / TABLE, ranked_table(found.table))
     if page is None:

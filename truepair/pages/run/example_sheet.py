@@ -7,7 +7,7 @@ import textwrap
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from truepair.pages.run.canvas import DPI, SOFT, TRUTH, styled
+from truepair.pages.kit.canvas import DPI, SOFT, TRUTH, styled
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS
 from truepair.pages.run.examples import PER_END, Example

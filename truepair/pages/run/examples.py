@@ -9,6 +9,7 @@ import numpy as np
 
 from truepair.data.open import is_drawn, load
 from truepair.data.pairs import Images
+from truepair.pages.kit.pictures import pixels_of
 from truepair.pages.run.epochs import PARTS
 from truepair.pages.run.indicators import Array
 
@@ -61,16 +62,9 @@ def example_of(
 ) -> Example:
     image, caption = str(columns["image"][row]), str(columns["caption"][row])
     truth = bool(columns["mismatched"][row]) if "mismatched" in columns else None
-    picture = picture_of(images, int(columns["image_index"][row]), image)
+    picture = pixels_of(images, int(columns["image_index"][row]), image)
     belief = float(columns["belief"][row])
     return Example(part, end, str(columns["pair_id"][row]), image, caption, value, belief, truth, picture)
-
-
-def picture_of(images: Images | None, index: int, name: str) -> Array | None:
-    """The pixels of an image; None where the source has none, or another image stands at its place by now."""
-    if images is None or images.pictures is None or index >= len(images) or images.ids[index] != name:
-        return None
-    return np.asarray(images.pictures[index])
 
 
 def training_images(config: dict[str, Any]) -> Images | None:

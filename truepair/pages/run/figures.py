@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from truepair.pages.run.canvas import (
+from truepair.pages.kit.canvas import (
     BLACK,
     BLUE,
     DASHES,
@@ -23,9 +24,7 @@ from truepair.pages.run.canvas import (
     SOFT,
     TRUTH,
     empty_figure,
-    epoch_axis,
     legend_above,
-    mark_restarts,
     styled,
 )
 from truepair.pages.run.division import DivisionReport
@@ -136,6 +135,23 @@ def belief_by_epoch(reports: Sequence[DivisionReport], labels: Sequence[str] = (
             mark_restarts(axes, named[0][0].epochs, handles)
         legend_above(figure, handles)
     return figure
+
+
+def epoch_axis(axes: Axes, epochs: Sequence[Epoch]) -> None:
+    """Whole epochs, with half a step of room at both ends so that one epoch alone looks like one."""
+    numbers = [epoch.epoch for epoch in epochs]
+    axes.set_xlim(min(numbers) - 0.6, max(numbers) + 0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def mark_restarts(axes: Axes, epochs: Sequence[Epoch], handles: list[Any]) -> None:
+    """A line where training starts anew from a fresh network."""
+    starts = [now.epoch - 0.5 for before, now in pairwise(epochs) if now.stage != before.stage]
+    look: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
+    for start in starts:
+        axes.axvline(start, **look)
+    if starts:
+        handles.append(Line2D([], [], label="fresh network", **look))
 
 
 def points_of(report: DivisionReport, name: str) -> list[tuple[float, ...]]:

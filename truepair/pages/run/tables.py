@@ -1,4 +1,4 @@
-"""The tables of a division report, as aligned text and as Markdown."""
+"""The tables of a division report, as rows of text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
 from truepair.pages.run.examples import Example
-
-Rows = list[list[str]]
+from truepair.phrases import Rows
 
 
 def epoch_rows(epochs: Sequence[Epoch]) -> Rows:
@@ -55,20 +54,6 @@ def example_rows(examples: Sequence[Example], ordered_by: str) -> Rows:
         truth = ["mismatched" if example.mismatched else "matched"] if known else []
         rows.append([example.end, f"{example.value:.5f}", *truth, example.pair_id, example.image, example.caption])
     return rows
-
-
-def markdown(rows: Rows) -> str:
-    titles, *body = [[escaped(cell) for cell in row] for row in rows]
-    lines = [titles, ["---"] * len(titles), *body]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def escaped(text: str) -> str:
-    """A caption must not become a cell border, a heading or a tag."""
-    flat = " ".join(text.split())
-    for sign in "\\`*_[]<>|$":
-        flat = flat.replace(sign, "&lt;" if sign == "<" else "\\" + sign)
-    return flat
 
 
 def percent(share: float) -> str:

@@ -1,29 +1,31 @@
-"""Write a division report: figures, `report.md` for people, `report.json` for programs."""
+"""Write a division report: a page for people, its figures for papers, `report.json` for programs."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truepair.errors import TruepairError
 from truepair.files import write_bytes_atomically, write_json_atomically, write_text_atomically
+from truepair.pages.kit.canvas import png_of
+from truepair.pages.kit.folder import held_in, make_folder, refuse
+from truepair.pages.kit.page import data_source, render
 from truepair.pages.run import figures
-from truepair.pages.run.canvas import png_of
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS
 from truepair.pages.run.example_sheet import example_sheet
 from truepair.pages.run.indicators import Array, Indicator
-from truepair.pages.run.tables import epoch_rows, escaped, example_rows, indicator_rows, markdown
+from truepair.pages.run.tables import epoch_rows, example_rows, indicator_rows
 
-REPORT, PAGE = "report.json", "report.md"
+REPORT, PAGE = "report.json", "report.html"
 COMPARISON = "belief_by_epoch.png"
-_FIGURE_NAME = re.compile(r"(parts_by_epoch|detection_by_epoch|belief_by_epoch|indicator_\w+|examples)\.png")
+FIGURES = ("parts_by_epoch.png", "detection_by_epoch.png", COMPARISON, "indicator_*.png", "examples.png")
+OWN = (REPORT, PAGE, "report.md", *FIGURES)  # the page was report.md once
 
 
 def write_report(report: DivisionReport, out: Path) -> list[Path]:
@@ -37,15 +39,25 @@ def write_report(report: DivisionReport, out: Path) -> list[Path]:
     """
     make_folder(out)
     before = figures_of_earlier(out)
-    captions: dict[str, str] = {}
-    for name, (caption, figure) in drawn(report).items():
-        write_bytes_atomically(out / name, png_of(figure))
-        captions[name] = caption
-    write_text_atomically(out / PAGE, page(report, captions))
-    write_json_atomically(out / REPORT, facts(report, list(captions)))
-    for name in before - set(captions):
+    pictures = {name: (caption, png_of(figure)) for name, (caption, figure) in drawn(report).items()}
+    for name, (_, png) in pictures.items():
+        write_bytes_atomically(out / name, png)
+    write_text_atomically(out / PAGE, page(report, pictures))
+    write_json_atomically(out / REPORT, facts(report, list(pictures)))
+    for name in before - set(pictures):
         (out / name).unlink(missing_ok=True)
-    return [out / name for name in (*captions, PAGE, REPORT)]
+    return [out / name for name in (*pictures, PAGE, REPORT)]
+
+
+def check_reports(out: Path, names: Sequence[str]) -> None:
+    """Refuse a folder for the reports of several runs that holds anything but such.
+
+    Raises:
+        InputError: it does.
+    """
+    for name in sorted(held_in(out) - {COMPARISON, *names}):
+        if not (out / name / REPORT).is_file():
+            refuse(out, name)
 
 
 def write_comparison(reports: Sequence[DivisionReport], out: Path) -> Path | None:
@@ -68,18 +80,11 @@ def run_labels(reports: Sequence[DivisionReport]) -> list[str]:
     return [f"{name} ({rate} noise)" if rate else name for name, rate in zip(names, rates, strict=True)]
 
 
-def make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TruepairError(f"{out} cannot be made a folder: {error.strerror}; choose another --out") from error
-
-
 def figures_of_earlier(out: Path) -> set[str]:
     """The figures that the report lying in a folder names as its own."""
     try:
         names = json.loads((out / REPORT).read_text(encoding="utf-8"))["figures"]
-        return {name for name in names if _FIGURE_NAME.fullmatch(name)}
+        return {name for name in names if any(fnmatchcase(name, pattern) for pattern in FIGURES) and "/" not in name}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 
@@ -107,19 +112,20 @@ def drawn(report: DivisionReport) -> dict[str, tuple[str, Any]]:
     return {f"{name}.png": (text, figure) for name, (text, figure) in candidates.items() if figure is not None}
 
 
-def page(report: DivisionReport, captions: dict[str, str]) -> str:
-    """`report.md`: what the run is, its tables, its figures, its examples."""
-    lines = [f"# Division of {escaped(report.name)}", summary(report)]
-    lines += ["## Epochs", markdown(epoch_rows(report.epochs))]
-    if report.indicators:
-        lines += ["## Indicators", "After the last epoch.", markdown(indicator_rows(report))]
-    lines += ["## Figures", *(f"{caption}\n\n![{caption}]({name})" for name, caption in captions.items())]
-    if report.examples:
-        lines.append(f"## Examples: lowest and highest {report.ordered_by} of each part")
-        for part in PARTS:
-            chosen = [example for example in report.examples if example.part == part]
-            lines += [f"### {part}", markdown(example_rows(chosen, report.ordered_by)) if chosen else "No pair."]
-    return "\n\n".join(lines) + "\n"
+def page(report: DivisionReport, pictures: dict[str, tuple[str, bytes]]) -> str:
+    """What the run is, its tables, its figures (name → caption and PNG), its examples."""
+    examples = {part: [example for example in report.examples if example.part == part] for part in PARTS}
+    return render(
+        "run/page.html",
+        report=report,
+        summary=summary(report),
+        epochs=epoch_rows(report.epochs),
+        indicators=indicator_rows(report) if report.indicators else None,
+        pictures=[(name, caption, data_source(png)) for name, (caption, png) in pictures.items()],
+        examples={
+            part: example_rows(chosen, report.ordered_by) if chosen else None for part, chosen in examples.items()
+        },
+    )
 
 
 def summary(report: DivisionReport) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from truepair.pages.run.canvas import BLACK, BLUE, COLUMN, DPI, ORANGE, SOFT, legend_above, styled
+from truepair.pages.kit.canvas import BLACK, BLUE, COLUMN, DPI, ORANGE, SOFT, legend_above, styled
 from truepair.reproduce.render.audit import CLEAN, ESTIMATING, KINDS, Groups, figures, groups_of
 from truepair.reproduce.tables import Filled
 

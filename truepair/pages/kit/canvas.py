@@ -1,4 +1,4 @@
-"""What all figures of a report share: size, colours, axes, legend, PNG. Colour is never the only difference."""
+"""What all figures drawn as pictures share: size, colours, axes, legend, PNG. Colour is never the only difference."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
-
-from truepair.pages.run.epochs import Epoch
 
 COLUMN = (3.5, 2.6)  # inches
 DPI = 200
@@ -64,23 +59,6 @@ def empty_figure(horizontal: str, vertical: str) -> tuple[Figure, Axes]:
     axes.set_ylabel(vertical)
     axes.grid(axis="y")
     return figure, axes
-
-
-def epoch_axis(axes: Axes, epochs: Sequence[Epoch]) -> None:
-    """Whole epochs, with half a step of room at both ends so that one epoch alone looks like one."""
-    numbers = [epoch.epoch for epoch in epochs]
-    axes.set_xlim(min(numbers) - 0.6, max(numbers) + 0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def mark_restarts(axes: Axes, epochs: Sequence[Epoch], handles: list[Any]) -> None:
-    """A line where training starts anew from a fresh network."""
-    starts = [now.epoch - 0.5 for before, now in pairwise(epochs) if now.stage != before.stage]
-    look: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
-    for start in starts:
-        axes.axvline(start, **look)
-    if starts:
-        handles.append(Line2D([], [], label="fresh network", **look))
 
 
 def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
