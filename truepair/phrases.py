@@ -21,6 +21,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def size(count: float) -> str:
+    """Bytes in the unit that leaves one to three digits before the point."""
+    power = min(3, max(0, (len(str(int(count))) - 1) // 3))
+    return f"{count / 1000**power:,.{min(1, power)}f} {('bytes', 'kB', 'MB', 'GB')[power]}"
+
+
 def are(number: int) -> str:
     return "is" if number == 1 else "are"
 

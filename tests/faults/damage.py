@@ -17,10 +17,13 @@ def train(data, out, *more) -> int:
 def killed(moment: str, name: str, arguments: list[str]) -> None:
     """A command, in a process of its own, killed just before or just after a file of that name is whole."""
     child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, "it was not killed"
-        return
+    if not child:
+        _run_and_die(moment, name, arguments)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, "it was not killed"
+
+
+def _run_and_die(moment: str, name: str, arguments: list[str]) -> None:
     replace = Path.replace
 
     def dying(self, target):

@@ -182,7 +182,7 @@ def test_diverging_training_stops_with_the_remedy(noisy, tmp_path, monkeypatch):
 def test_a_disk_too_small_is_found_before_training(noisy, tmp_path, monkeypatch):
     full = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr("shutil.disk_usage", lambda path: full)
-    with pytest.raises(RunFolderError, match="MB free"):
+    with pytest.raises(RunFolderError, match="the disk has 1.0 kB free"):
         truepair.fit(noisy, out=tmp_path / "run", setup=SMALL, **QUICK)
     assert not (tmp_path / "run").exists()
 

@@ -167,7 +167,9 @@ def _fits(value: Any, hint: Any) -> bool:
         return type(value) in (int, float) and abs(value) < math.inf and math.isfinite(value)
     if hint is int:
         return type(value) is int and abs(value) <= _LARGEST
-    if hint in (bool, str, type(None)):
+    if hint is str:
+        return isinstance(value, str) and "\0" not in value
+    if hint in (bool, type(None)):
         return isinstance(value, hint)
     return True
 

@@ -33,6 +33,7 @@ from truepair.files import (
     write_bytes_atomically,
     write_json_atomically,
 )
+from truepair.phrases import size
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ class RunFolder:
         free = shutil.disk_usage(parent).free
         if free < needed_bytes:
             raise RunFolderError(
-                f"{self.path}: the run needs about {needed_bytes / 1e6:,.1f} MB, and the disk has {free / 1e6:,.1f} MB "
-                "free; free some room or choose another --out"
+                f"{self.path}: the run needs about {size(needed_bytes)}, and the disk has {size(free)} free; "
+                "free some room or choose another --out"
             )
 
     def read_config(self) -> dict[str, Any]:
