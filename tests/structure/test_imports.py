@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 ROOMS = [  # the highest first: a module imports from its own room and from those below
     *("cli", "serve", "reproduce", "pages", "audit", "training", "methods", "evaluation", "engines"),
     *("correspondence", "losses", "transport", "data"),
-    *("phrases", "progress", "files", "device", "seeding", "errors"),
+    *("option", "phrases", "progress", "files", "device", "seeding", "errors"),
 ]
 UPWARD_STILL = {  # empty it: no new ones
     ("truepair.data.formats.embeddings.write", "truepair.audit.export.selection"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from truepair.errors import InputError
+from truepair.option import option
 
 STEPS = 500
 LEAST_EPOCHS, MOST_EPOCHS = 6, 40
@@ -16,17 +17,13 @@ LEAST_EPOCHS, MOST_EPOCHS = 6, 40
 class CrossFitting:
     """How pairs without embeddings are scored: by models trained on the other folds."""
 
-    folds: int = field(default=3, metadata={"help": "folds; each pair is scored by the model of its own"})
-    method: str = field(default="crcl", metadata={"help": "the robust method the models are trained by"})
-    epochs: int | None = field(
-        default=None, metadata={"help": f"epochs of each model; default: {STEPS} steps, 6 to 40 epochs"}
-    )
-    width: int = field(default=256, metadata={"help": "width of the models' encodings"})
-    batch_size: int = field(default=128, metadata={"help": "pairs of a training step"})
-    synthetic_share: float = field(
-        default=0.03, metadata={"help": "share of pairs mismatched on purpose that is added of each kind"}
-    )
-    device: str = field(default="auto", metadata={"help": "device to train and score on"})
+    folds: int = option(3, "folds; each pair is scored by the model of its own")
+    method: str = option("crcl", "the robust method the models are trained by")
+    epochs: int | None = option(None, f"epochs of each model; default: {STEPS} steps, 6 to 40 epochs")
+    width: int = option(256, "width of the models' encodings")
+    batch_size: int = option(128, "pairs of a training step")
+    synthetic_share: float = option(0.03, "share of pairs mismatched on purpose that is added of each kind")
+    device: str = option("auto", "device to train and score on")
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 2), ("width", 8), ("batch_size", 2)):
@@ -49,20 +46,12 @@ class CrossFitting:
 class AuditOptions:
     """What all audits share."""
 
-    bank: int = field(default=2048, metadata={"help": "pairs that each pair is compared with"})
-    rematch: int = field(
-        default=5000, metadata={"help": "flagged pairs, the most suspicious first, to find better partners for"}
-    )
-    keep: float = field(
-        default=0.8, metadata={"help": "least probability of the pairs that --export keeps; flagged ones never are"}
-    )
-    engine: Literal["local", "ray"] = field(
-        default="local", metadata={"help": "what scores embeddings: this process, or Ray's workers"}
-    )
-    workers: int | None = field(
-        default=None, metadata={"help": "threads, or tasks at a time on Ray; default: all cores"}
-    )
-    seed: int = field(default=0, metadata={"help": "seed of everything that is drawn"})
+    bank: int = option(2048, "pairs that each pair is compared with")
+    rematch: int = option(5000, "flagged pairs, the most suspicious first, to find better partners for")
+    keep: float = option(0.8, "least probability of the pairs that --export keeps; flagged ones never are")
+    engine: Literal["local", "ray"] = option("local", "what scores embeddings: this process, or Ray's workers")
+    workers: int | None = option(None, "threads, or tasks at a time on Ray; default: all cores")
+    seed: int = option(0, "seed of everything that is drawn")
 
     def __post_init__(self) -> None:
         for name, least in (("bank", 2), ("rematch", 0), ("seed", 0)):

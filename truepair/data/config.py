@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from truepair.errors import InputError
+from truepair.option import option
 
 
 @dataclass(frozen=True)
@@ -14,49 +15,33 @@ class DataConfig:
     """Which pairs to train on, and what is done to them first."""
 
     source: str
-    noise: float = field(default=0.0, metadata={"help": "share of training pairs to mismatch on purpose, in [0, 1]"})
-    noise_kind: Literal["caption", "image", "class"] = field(
-        default="caption",
-        metadata={
-            "help": "what is shuffled: single captions (NCR), whole images (DECL), or captions among pairs of one "
-            "class (needs --label)"
-        },
+    noise: float = option(0.0, "share of training pairs to mismatch on purpose, in [0, 1]")
+    noise_kind: Literal["caption", "image", "class"] = option(
+        "caption",
+        "what is shuffled: single captions (NCR), whole images (DECL), or captions among pairs of one "
+        "class (needs --label)",
     )
-    noise_seed: int | None = field(default=None, metadata={"help": "seed of both kinds of noise; default: --seed"})
-    noise_index: str | None = field(
-        default=None, metadata={"help": "an index file (.npy) of the field that says which image each caption gets"}
+    noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed")
+    noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")
+    label: str | None = option(None, "column that gives each pair its class; feature files have their own labels")
+    label_noise: float = option(0.0, "share of training labels to draw anew on purpose, in [0, 1]")
+    label_noise_kind: Literal["symmetric", "asymmetric"] = option(
+        "symmetric", "a label drawn anew is any class (symmetric) or the partner of its class (asymmetric)"
     )
-    label: str | None = field(
-        default=None, metadata={"help": "column that gives each pair its class; feature files have their own labels"}
+    label_noise_index: str | None = option(
+        None, "an index file (.npy, or MRL's .json) with the label of each training pair"
     )
-    label_noise: float = field(
-        default=0.0, metadata={"help": "share of training labels to draw anew on purpose, in [0, 1]"}
+    least_class_pairs: int | None = option(None, "leave out classes with fewer than N training pairs, in all splits")
+    dev_pairs: int | None = option(
+        None, "feature files: the first N test pairs are for validation; default: a third, or their own"
     )
-    label_noise_kind: Literal["symmetric", "asymmetric"] = field(
-        default="symmetric",
-        metadata={"help": "a label drawn anew is any class (symmetric) or the partner of its class (asymmetric)"},
+    train_pairs: int | None = option(None, "train on the first N pairs only; default: all")
+    score_images: int | None = option(None, "score dev and test by their first N images and the captions of these only")
+    oracle: bool = option(
+        False, "reference: train on the truly matched pairs only, which needs the truth (noise or index)"
     )
-    label_noise_index: str | None = field(
-        default=None, metadata={"help": "an index file (.npy, or MRL's .json) with the label of each training pair"}
-    )
-    least_class_pairs: int | None = field(
-        default=None, metadata={"help": "leave out classes with fewer than N training pairs, in all splits"}
-    )
-    dev_pairs: int | None = field(
-        default=None,
-        metadata={"help": "feature files: the first N test pairs are for validation; default: a third, or their own"},
-    )
-    train_pairs: int | None = field(default=None, metadata={"help": "train on the first N pairs only; default: all"})
-    score_images: int | None = field(
-        default=None, metadata={"help": "score dev and test by their first N images and the captions of these only"}
-    )
-    oracle: bool = field(
-        default=False,
-        metadata={"help": "reference: train on the truly matched pairs only, which needs the truth (noise or index)"},
-    )
-    vocabulary: str | None = field(
-        default=None,
-        metadata={"help": "a *_vocab.json of the field to read captions with; default: made from the captions"},
+    vocabulary: str | None = option(
+        None, "a *_vocab.json of the field to read captions with; default: made from the captions"
     )
 
     def __post_init__(self) -> None:
@@ -84,10 +69,8 @@ class DataConfig:
 class Augmentation:
     """How training batches are altered, on copies (CRCL's released training; the same for every method here)."""
 
-    word_share: float = field(
-        default=0.2, metadata={"help": "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)"}
-    )
-    region_share: float = field(default=0.2, metadata={"help": "share of regions dropped (CRCL, VSE∞)"})
+    word_share: float = option(0.2, "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)")
+    region_share: float = option(0.2, "share of regions dropped (CRCL, VSE∞)")
 
     def __post_init__(self) -> None:
         for name, share in (("word share", self.word_share), ("region share", self.region_share)):

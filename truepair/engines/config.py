@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from truepair.data.config import Augmentation
 from truepair.errors import InputError
+from truepair.option import option
 
 if TYPE_CHECKING:
     from truepair.data.pairs import Pairs
@@ -97,13 +98,10 @@ class GlobalConfig(RegionWordConfig):
 
     name: ClassVar[str] = "global"
 
-    width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
-    word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
-    pooling: Pooling = field(
-        default="max",
-        metadata={
-            "help": "how regions and words become one vector; gpo = generalized pooling (VSE∞), for long training"
-        },
+    width: int = option(256, "embedding width D (1024 in the papers)")
+    word_width: int = option(300, "width of the word embedding (300 in the papers)")
+    pooling: Pooling = option(
+        "max", "how regions and words become one vector; gpo = generalized pooling (VSE∞), for long training"
     )
 
     def __post_init__(self) -> None:
@@ -124,12 +122,10 @@ class SAFConfig(RegionWordConfig):
     name: ClassVar[str] = "saf"
     gives_vectors: ClassVar[bool] = False
 
-    width: int = field(default=256, metadata={"help": "embedding width D (1024 in the papers)"})
-    word_width: int = field(default=300, metadata={"help": "width of the word embedding (300 in the papers)"})
-    similarity_width: int = field(default=128, metadata={"help": "width of a similarity vector (256 in SGRAF)"})
-    dropout: float = field(
-        default=0.4, metadata={"help": "dropout of word embeddings and of the global vectors' attention (SGRAF)"}
-    )
+    width: int = option(256, "embedding width D (1024 in the papers)")
+    word_width: int = option(300, "width of the word embedding (300 in the papers)")
+    similarity_width: int = option(128, "width of a similarity vector (256 in SGRAF)")
+    dropout: float = option(0.4, "dropout of word embeddings and of the global vectors' attention (SGRAF)")
 
     def __post_init__(self) -> None:
         check_widths(self.width, self.word_width)
@@ -162,7 +158,7 @@ class SGRConfig(SAFConfig):
 
     name: ClassVar[str] = "sgr"
 
-    reasoning_steps: int = field(default=3, metadata={"help": "steps of graph reasoning (SGRAF: 3)"})
+    reasoning_steps: int = option(3, "steps of graph reasoning (SGRAF: 3)")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,14 +178,12 @@ class MLPConfig(RegionWordConfig):
     name: ClassVar[str] = "mlp"
     reads_vectors: ClassVar[bool] = True
 
-    width: int = field(default=512, metadata={"help": "embedding width D (512 in MRL and UOT-RCL)"})
-    hidden_width: int = field(default=1024, metadata={"help": "width of the two hidden layers (4096 in MRL)"})
-    regions: Literal["mean", "joined"] = field(
-        default="mean",
-        metadata={
-            "help": "how regions become one vector: their mean, or one after the other, for a fixed grid; joined "
-            "needs --region-share 0"
-        },
+    width: int = option(512, "embedding width D (512 in MRL and UOT-RCL)")
+    hidden_width: int = option(1024, "width of the two hidden layers (4096 in MRL)")
+    regions: Literal["mean", "joined"] = option(
+        "mean",
+        "how regions become one vector: their mean, or one after the other, for a fixed grid; joined "
+        "needs --region-share 0",
     )
 
     def __post_init__(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero
 from truepair.methods.labels import LabelMethod
+from truepair.option import option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
@@ -18,7 +19,7 @@ class CEConfig:
     """Options of cross entropy with prototypes."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (UOT-RCL: 1)"})
+    temperature: float = option(1.0, "temperature τ1 of the class probabilities (UOT-RCL: 1)")
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature")

@@ -9,13 +9,14 @@ both modalities with one running target a pair, the contrast is MRL's, the weigh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+from truepair.option import option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,11 +29,11 @@ class ELRCMRConfig:
     """Options of ELR-CMR."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ of all losses"})
-    regularizer_weight: float = field(default=3.0, metadata={"help": "weight λ of the early-learning term (ELR: 3)"})
-    momentum: float = field(default=0.7, metadata={"help": "momentum β of the early targets (ELR: 0.7)"})
-    first_weight: float = field(default=0.7, metadata={"help": "weight of clustering against contrast, first epoch"})
-    last_weight: float = field(default=0.3, metadata={"help": "the same in the last epoch"})
+    temperature: float = option(1.0, "temperature τ of all losses")
+    regularizer_weight: float = option(3.0, "weight λ of the early-learning term (ELR: 3)")
+    momentum: float = option(0.7, "momentum β of the early targets (ELR: 0.7)")
+    first_weight: float = option(0.7, "weight of clustering against contrast, first epoch")
+    last_weight: float = option(0.3, "the same in the last epoch")
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.checks import check_above_zero
+from truepair.option import option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class InfoNCEConfig:
     """Options of the InfoNCE baseline."""
 
-    temperature: float = field(default=0.05, metadata={"help": "temperature τ of both softmaxes (as in CRCL)"})
+    temperature: float = option(0.05, "temperature τ of both softmaxes (as in CRCL)")
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature")

@@ -6,12 +6,13 @@ others of both modalities that needs no label.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+from truepair.option import option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
@@ -22,10 +23,8 @@ class MRLConfig:
     """Options of MRL; the defaults are those of its released training."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ of both losses"})
-    clustering_weight: float = field(
-        default=0.7, metadata={"help": "weight β of the clustering, 1 − β of the contrast"}
-    )
+    temperature: float = option(1.0, "temperature τ of both losses")
+    clustering_weight: float = option(0.7, "weight β of the clustering, 1 − β of the contrast")
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature")

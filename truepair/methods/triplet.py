@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
+from truepair.option import option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
 class TripletConfig:
     """Options of the triplet baseline."""
 
-    margin: float = field(default=0.2, metadata={"help": "margin α of the hinge (VSE++)"})
-    warm_up_epochs: int = field(
-        default=1, metadata={"help": "first epochs on all negatives instead of the hardest one (VSE∞: 1)"}
-    )
+    margin: float = option(0.2, "margin α of the hinge (VSE++)")
+    warm_up_epochs: int = option(1, "first epochs on all negatives instead of the hardest one (VSE∞: 1)")
 
     def __post_init__(self) -> None:
         if self.margin < 0 or self.warm_up_epochs < 0:

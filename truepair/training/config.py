@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from truepair.device import DEVICE_HELP
 from truepair.errors import InputError
 from truepair.files import check_values
+from truepair.option import option
 
 if TYPE_CHECKING:
     import torch
@@ -20,29 +21,23 @@ RATE_SCALE = "rate_scale"
 class TrainingConfig:
     """How a model is trained, whatever the method."""
 
-    epochs: int = field(default=20, metadata={"help": "epochs of the last (or only) stage, which gives the model"})
-    seed: int = field(default=0, metadata={"help": "seed of initialisation, order, augmentation"})
-    batch_size: int = field(default=128, metadata={"help": "pairs a batch (all five papers: 128)"})
-    learning_rate: float | None = field(
-        default=None,
-        metadata={"help": "learning rate; default: 1.024 / width, at most 0.004 (the papers: 0.0005 at width 1024)"},
+    epochs: int = option(20, "epochs of the last (or only) stage, which gives the model")
+    seed: int = option(0, "seed of initialisation, order, augmentation")
+    batch_size: int = option(128, "pairs a batch (all five papers: 128)")
+    learning_rate: float | None = option(
+        None, "learning rate; default: 1.024 / width, at most 0.004 (the papers: 0.0005 at width 1024)"
     )
-    decay_after: int | None = field(
-        default=None,
-        metadata={"help": "epochs of the last stage before the learning rate falls to a tenth; default: four fifths"},
+    decay_after: int | None = option(
+        None, "epochs of the last stage before the learning rate falls to a tenth; default: four fifths"
     )
-    optimizer: Literal["adamw", "adam"] = field(default="adamw", metadata={"help": "optimizer (CRCL: AdamW)"})
-    weight_decay: float = field(default=1e-4, metadata={"help": "weight decay (VSE∞)"})
-    clip: float = field(default=2.0, metadata={"help": "largest gradient norm; 0 = no clipping (VSE++)"})
-    minimum_count: int = field(default=4, metadata={"help": "words seen less often become <unk> (the field's 4)"})
-    precision: Literal["float32", "bf16"] = field(
-        default="float32", metadata={"help": "bf16 runs the encoders under automatic mixed precision"}
-    )
-    workers: int = field(default=0, metadata={"help": "processes that prepare batches; 0 = in the training process"})
-    device: str = field(default="auto", metadata={"help": DEVICE_HELP})
-    checkpoint_minutes: float = field(
-        default=10.0, metadata={"help": "within an epoch, save a resumable state this often; epochs always save"}
-    )
+    optimizer: Literal["adamw", "adam"] = option("adamw", "optimizer (CRCL: AdamW)")
+    weight_decay: float = option(1e-4, "weight decay (VSE∞)")
+    clip: float = option(2.0, "largest gradient norm; 0 = no clipping (VSE++)")
+    minimum_count: int = option(4, "words seen less often become <unk> (the field's 4)")
+    precision: Literal["float32", "bf16"] = option("float32", "bf16 runs the encoders under automatic mixed precision")
+    workers: int = option(0, "processes that prepare batches; 0 = in the training process")
+    device: str = option("auto", DEVICE_HELP)
+    checkpoint_minutes: float = option(10.0, "within an epoch, save a resumable state this often; epochs always save")
 
     def __post_init__(self) -> None:
         check_values(TrainingConfig, vars(self), "training")

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from truepair.errors import InputError
+from truepair.option import option
 
 
 @dataclass(frozen=True)
 class CRCLConfig:
     """Options of CRCL; the defaults are the paper's (Table 5)."""
 
-    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the matching probabilities (eq. 3)"})
-    scale: float = field(default=5.0, metadata={"help": "weight λ of the complementary part (eq. 8)"})
-    momentum: float = field(default=0.8, metadata={"help": "weight β of the old label in its update (eq. 10)"})
-    threshold: float = field(default=0.1, metadata={"help": "labels below ε count as 0 in the loss (eq. 12)"})
-    freeze_epochs: int = field(
-        default=2, metadata={"help": "first epochs e_f of each piece with frozen labels (eq. 11)"}
-    )
-    pieces: tuple[int, ...] | None = field(
-        default=None,
-        metadata={
-            "help": "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
-            "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); where these were under 7 epochs, "
-            "one of 4/5"
-        },
+    temperature: float = option(0.05, "temperature τ of the matching probabilities (eq. 3)")
+    scale: float = option(5.0, "weight λ of the complementary part (eq. 8)")
+    momentum: float = option(0.8, "weight β of the old label in its update (eq. 10)")
+    threshold: float = option(0.1, "labels below ε count as 0 in the loss (eq. 12)")
+    freeze_epochs: int = option(2, "first epochs e_f of each piece with frozen labels (eq. 11)")
+    pieces: tuple[int, ...] | None = option(
+        None,
+        "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
+        "Default: three of 7/32 of --epochs as in the paper (7,7,7 before 32); where these were under 7 epochs, "
+        "one of 4/5",
     )
 
     def __post_init__(self) -> None:

@@ -2,103 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from truepair.errors import InputError
 from truepair.methods.checks import check_choices
+from truepair.option import option
 
 
 @dataclass(frozen=True)
 class DisNCLConfig:
     """Options of DisNCL; the defaults are the paper's (section VI-A3) unless their help says otherwise."""
 
-    disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = field(
-        default="disncl",
-        metadata={
-            "help": "how the subspaces are parted: L_Dis and L_reg; or feature consistency (FDMER), cross prediction "
-            "(DMIM), information regularisation (MVIB); or not at all"
-        },
+    disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = option(
+        "disncl",
+        "how the subspaces are parted: L_Dis and L_reg; or feature consistency (FDMER), cross prediction "
+        "(DMIM), information regularisation (MVIB); or not at all",
     )
-    align_weight: float = field(default=1.0, metadata={"help": "weight of L_align (eq. 3) after the warm-up"})
-    soft_weight: float = field(default=1.0, metadata={"help": "weight of L_soft (eq. 6); 0 leaves it out"})
-    disentangle_weight: float = field(
-        default=1.0, metadata={"help": "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out"}
+    align_weight: float = option(1.0, "weight of L_align (eq. 3) after the warm-up")
+    soft_weight: float = option(1.0, "weight of L_soft (eq. 6); 0 leaves it out")
+    disentangle_weight: float = option(1.0, "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out")
+    regularizer_weight: float = option(1.0, "weight of L_reg (eq. 7); 0 leaves it out")
+    adversarial_weight: float = option(
+        1.0, "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like"
     )
-    regularizer_weight: float = field(default=1.0, metadata={"help": "weight of L_reg (eq. 7); 0 leaves it out"})
-    adversarial_weight: float = field(
-        default=1.0,
-        metadata={"help": "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like"},
+    balance: float = option(
+        0.1,
+        "share γ of the invariant part in L_Dis (eq. 1; the paper: 0.5). What it should hold is raised by "
+        "L_align as well, what the exclusive part should hold by nothing else",
     )
-    balance: float = field(
-        default=0.1,
-        metadata={
-            "help": "share γ of the invariant part in L_Dis (eq. 1; the paper: 0.5). What it should hold is raised by "
-            "L_align as well, what the exclusive part should hold by nothing else"
-        },
+    invariant_weight: float = option(
+        0.05,
+        "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which makes them forget "
+        "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one",
     )
-    invariant_weight: float = field(
-        default=0.05,
-        metadata={
-            "help": "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which makes them forget "
-            "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one"
-        },
+    exclusive_weight: float = option(0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2")
+    given_weight: float = option(0.5, "weight β3 of the given pair in a soft target (eq. 6)")
+    temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)")
+    log_floor: float = option(-4.0, "A, in place of log 0 in the reverse cross entropy")
+    margin: float = option(0.2, "margin α (eq. 3)")
+    curve: float = option(10.0, "curve m of the soft margin (eq. 3)")
+    warm_up_epochs: int = option(5, "epochs of L_align alone, with a constant margin")
+    warm_up_negatives: Literal["falling", "all", "hardest"] = option(
+        "falling",
+        "negatives of a pair in the warm-up: from all of the batch to the share warm_up_least; all; "
+        "or the hardest alone (the paper), which learns noise from the start",
     )
-    exclusive_weight: float = field(
-        default=0.1, metadata={"help": "weight β2: what an exclusive part tells of the other side counts 1 + β2"}
+    warm_up_least: float = option(
+        0.5,
+        "share of the batch, the hardest, that are negatives at the end of a falling warm-up: fewer teach "
+        "faster, and with much noise nothing",
     )
-    given_weight: float = field(default=0.5, metadata={"help": "weight β3 of the given pair in a soft target (eq. 6)"})
-    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the soft targets (eq. 5)"})
-    log_floor: float = field(default=-4.0, metadata={"help": "A, in place of log 0 in the reverse cross entropy"})
-    margin: float = field(default=0.2, metadata={"help": "margin α (eq. 3)"})
-    curve: float = field(default=10.0, metadata={"help": "curve m of the soft margin (eq. 3)"})
-    warm_up_epochs: int = field(default=5, metadata={"help": "epochs of L_align alone, with a constant margin"})
-    warm_up_negatives: Literal["falling", "all", "hardest"] = field(
-        default="falling",
-        metadata={
-            "help": "negatives of a pair in the warm-up: from all of the batch to the share warm_up_least; all; "
-            "or the hardest alone (the paper), which learns noise from the start"
-        },
+    subspace_width: int = option(512, "width of each subspace")
+    hidden_width: int = option(256, "hidden width of the heads and the discriminators")
+    part_noise: float = option(
+        0.5, "deviation of the noise on the parts that discriminators see, whose values are near 1"
     )
-    warm_up_least: float = field(
-        default=0.5,
-        metadata={
-            "help": "share of the batch, the hardest, that are negatives at the end of a falling warm-up: fewer teach "
-            "faster, and with much noise nothing"
-        },
-    )
-    subspace_width: int = field(default=512, metadata={"help": "width of each subspace"})
-    hidden_width: int = field(default=256, metadata={"help": "hidden width of the heads and the discriminators"})
-    part_noise: float = field(
-        default=0.5,
-        metadata={"help": "deviation of the noise on the parts that discriminators see, whose values are near 1"},
-    )
-    head_rate: float = field(
-        default=0.25, metadata={"help": "learning rate of the invariant heads, in units of --learning-rate"}
-    )
-    exclusive_rate: float = field(
-        default=1.0, metadata={"help": "learning rate of the exclusive heads, in units of --learning-rate"}
-    )
-    main_rate: float = field(
-        default=0.25, metadata={"help": "learning rate of all after the warm-up, in units of --learning-rate"}
-    )
-    discriminator_rate: float = field(
-        default=3.0, metadata={"help": "learning rate of the discriminators, in units of --learning-rate"}
-    )
-    discriminator_steps: int = field(
-        default=1, metadata={"help": "discriminator steps for each step of the encoders, the common one included"}
-    )
-    least_clean: float = field(
-        default=0.01, metadata={"help": "a run is stopped when a smaller share of the pairs is clean after the warm-up"}
-    )
+    head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate")
+    exclusive_rate: float = option(1.0, "learning rate of the exclusive heads, in units of --learning-rate")
+    main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate")
+    discriminator_rate: float = option(3.0, "learning rate of the discriminators, in units of --learning-rate")
+    discriminator_steps: int = option(1, "discriminator steps for each step of the encoders, the common one included")
+    least_clean: float = option(0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up")
 
     def __post_init__(self) -> None:
         for name in ("balance", "given_weight", "least_clean", "warm_up_least"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
-        for option in fields(self):
-            if option.name.endswith("_weight") and not getattr(self, option.name) >= 0:
-                raise InputError(f"{option.name} is {getattr(self, option.name)}; expected 0 or more")
+        for each in fields(self):
+            if each.name.endswith("_weight") and not getattr(self, each.name) >= 0:
+                raise InputError(f"{each.name} is {getattr(self, each.name)}; expected 0 or more")
         for name in ("temperature", "margin", "head_rate", "exclusive_rate", "main_rate", "discriminator_rate"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")

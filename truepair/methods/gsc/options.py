@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from truepair.errors import InputError
+from truepair.option import option
 
 
 @dataclass(frozen=True)
 class GSCConfig:
     """Options of GSC; the defaults are the paper's (section 4.2)."""
 
-    cross_modal_temperature: float = field(default=0.07, metadata={"help": "temperature τ1 across modalities (eq. 3)"})
-    intra_modal_temperature: float = field(default=1.0, metadata={"help": "temperature τ2 within modalities (eq. 7)"})
-    intra_modal_weight: float = field(default=0.01, metadata={"help": "weight γ of the intra-modal loss (eq. 9)"})
-    cross_modal_momentum: float = field(
-        default=0.7, metadata={"help": "weight β1 of an epoch's new cross-modal indicator (eq. 10)"}
-    )
-    intra_modal_momentum: float = field(
-        default=0.7, metadata={"help": "weight β2 of an epoch's new intra-modal indicator (eq. 10)"}
-    )
-    co_train: bool = field(
-        default=False, metadata={"help": "two networks, each on the labels of the other; retrieval by their mean"}
-    )
+    cross_modal_temperature: float = option(0.07, "temperature τ1 across modalities (eq. 3)")
+    intra_modal_temperature: float = option(1.0, "temperature τ2 within modalities (eq. 7)")
+    intra_modal_weight: float = option(0.01, "weight γ of the intra-modal loss (eq. 9)")
+    cross_modal_momentum: float = option(0.7, "weight β1 of an epoch's new cross-modal indicator (eq. 10)")
+    intra_modal_momentum: float = option(0.7, "weight β2 of an epoch's new intra-modal indicator (eq. 10)")
+    co_train: bool = option(False, "two networks, each on the labels of the other; retrieval by their mean")
 
     def __post_init__(self) -> None:
         if not (self.cross_modal_temperature > 0 and self.intra_modal_temperature > 0):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from truepair.errors import InputError
 from truepair.methods.checks import check_choices
+from truepair.option import option
 
 
 @dataclass(frozen=True)
@@ -17,48 +18,41 @@ class UGNCLConfig:
     label belief, hard weight one.
     """
 
-    evidence: Literal["background", "exp_tanh", "exp_softplus"] = field(
-        default="background",
-        metadata={
-            "help": "from similarity to evidence: exp(s/τ) in units of the batch's wrong cells; exp(tanh(r)/τ); or the "
-            "printed exp(softplus(r)/τ) (eq. 3), whose uncertainty never exceeds 1/3"
-        },
+    evidence: Literal["background", "exp_tanh", "exp_softplus"] = option(
+        "background",
+        "from similarity to evidence: exp(s/τ) in units of the batch's wrong cells; exp(tanh(r)/τ); or the "
+        "printed exp(softplus(r)/τ) (eq. 3), whose uncertainty never exceeds 1/3",
     )
-    temperature: float = field(default=0.05, metadata={"help": "temperature τ of the evidence (eq. 3; the paper: 0.1)"})
-    background: float = field(default=0.25, metadata={"help": "evidence η of an average wrong cell"})
-    threshold: float = field(default=0.5, metadata={"help": "pairs of uncertainty below p are determined (eq. 8)"})
-    uncertainty: Literal["value", "rank"] = field(
-        default="value", metadata={"help": "what is compared with p: u, or its rank in the training set"}
+    temperature: float = option(0.05, "temperature τ of the evidence (eq. 3; the paper: 0.1)")
+    background: float = option(0.25, "evidence η of an average wrong cell")
+    threshold: float = option(0.5, "pairs of uncertainty below p are determined (eq. 8)")
+    uncertainty: Literal["value", "rank"] = option(
+        "value", "what is compared with p: u, or its rank in the training set"
     )
-    tolerance: float = field(
-        default=0.1,
-        metadata={"help": "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)"},
+    tolerance: float = option(
+        0.1, "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)"
     )
-    soft_label: Literal["odds", "share", "belief"] = field(
-        default="odds",
-        metadata={"help": "label of a hard pair: its odds against the tolerance, share of the evidence, or belief b"},
+    soft_label: Literal["odds", "share", "belief"] = option(
+        "odds", "label of a hard pair: its odds against the tolerance, share of the evidence, or belief b"
     )
-    label_threshold: float = field(default=0.5, metadata={"help": "hard pairs of a label above ε are hard-clean"})
-    hard_weight: Literal["label", "one"] = field(
-        default="label", metadata={"help": "weight of a hard pair's ranking term: its label, or 1 as in eq. 16"}
+    label_threshold: float = option(0.5, "hard pairs of a label above ε are hard-clean")
+    hard_weight: Literal["label", "one"] = option(
+        "label", "weight of a hard pair's ranking term: its label, or 1 as in eq. 16"
     )
-    margin: float = field(default=0.2, metadata={"help": "margin γ of a clean pair (eq. 16)"})
-    curve: float = field(default=10.0, metadata={"help": "curve m of the soft margin (eq. 2)"})
-    sharpness: float = field(default=10.0, metadata={"help": "sharpness Δ of the trusted margin (eq. 17)"})
-    kl_weight: float = field(default=0.1, metadata={"help": "weight ξ1 of the divergence in the evidential loss"})
-    divergence: Literal["mean", "sum"] = field(
-        default="mean", metadata={"help": "the divergence over the classes of a batch: their mean, or sum (eq. 13)"}
+    margin: float = option(0.2, "margin γ of a clean pair (eq. 16)")
+    curve: float = option(10.0, "curve m of the soft margin (eq. 2)")
+    sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)")
+    kl_weight: float = option(0.1, "weight ξ1 of the divergence in the evidential loss")
+    divergence: Literal["mean", "sum"] = option(
+        "mean", "the divergence over the classes of a batch: their mean, or sum (eq. 13)"
     )
-    ranking_weight: float = field(default=0.8, metadata={"help": "weight ξ2 of the trusted robust loss"})
-    warm_up_epochs: int = field(default=5, metadata={"help": "epochs before the first division (the paper: 5)"})
-    hardness: Literal["per_step", "printed"] = field(
-        default="per_step",
-        metadata={"help": "negatives λ fall from B − 1 to θ by the end of the warm-up, or as printed by δ an epoch"},
+    ranking_weight: float = option(0.8, "weight ξ2 of the trusted robust loss")
+    warm_up_epochs: int = option(5, "epochs before the first division (the paper: 5)")
+    hardness: Literal["per_step", "printed"] = option(
+        "per_step", "negatives λ fall from B − 1 to θ by the end of the warm-up, or as printed by δ an epoch"
     )
-    least_negatives: int = field(default=5, metadata={"help": "least negatives θ of a pair"})
-    least_clean: float = field(
-        default=0.1, metadata={"help": "a division with a smaller share of clean pairs is not acted on"}
-    )
+    least_negatives: int = option(5, "least negatives θ of a pair")
+    least_clean: float = option(0.1, "a division with a smaller share of clean pairs is not acted on")
 
     def __post_init__(self) -> None:
         for name in ("threshold", "label_threshold", "least_clean"):

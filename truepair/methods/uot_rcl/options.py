@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from truepair.errors import InputError
 from truepair.methods.checks import check_above_zero, check_choices, check_shares
+from truepair.option import option
 
 
 @dataclass(frozen=True)
@@ -19,75 +20,45 @@ class UOTRCLConfig:
     """
 
     learns_from_labels: ClassVar[bool] = True
-    warm_up_epochs: int = field(
-        default=4, metadata={"help": "first epochs on cross entropy with the given labels (the paper: 2 of 100)"}
+    warm_up_epochs: int = option(4, "first epochs on cross entropy with the given labels (the paper: 2 of 100)")
+    temperature: float = option(1.0, "temperature τ1 of the class probabilities (eq. 1)")
+    relation_temperature: float = option(1.0, "temperature τ2 of relations to the confident set (eq. 16)")
+    match_temperature: float = option(1.0, "temperature τ3 of the matching probability (eq. 18)")
+    momentum: float = option(0.95, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)")
+    consistency: Literal["confirmed", "printed"] = option(
+        "confirmed",
+        "what the vote of one modality counts: as much as the other confirms the nearest confident pair, "
+        "or the printed ratio, which is the other way up (eq. 7)",
     )
-    temperature: float = field(default=1.0, metadata={"help": "temperature τ1 of the class probabilities (eq. 1)"})
-    relation_temperature: float = field(
-        default=1.0, metadata={"help": "temperature τ2 of relations to the confident set (eq. 16)"}
+    own_weight: float = option(
+        0.4, "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)"
     )
-    match_temperature: float = field(
-        default=1.0, metadata={"help": "temperature τ3 of the matching probability (eq. 18)"}
+    neighbours: int | None = option(None, "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs")
+    per_class: int = option(5, "confident pairs of each class (eq. 5)")
+    first_mass: float = option(0.4, "share s of the labels transported after the warm-up (the paper: 0.2)")
+    last_mass: float = option(0.8, "share s in the last epoch at full doubt, 1 without any; linear in between")
+    doubt_from: float = option(
+        0.2,
+        "share of given labels contradicted after the warm-up, up to which they are trusted: no L_BHG, and "
+        "s goes to 1 (the paper has no such rule)",
     )
-    momentum: float = field(
-        default=0.95, metadata={"help": "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)"}
+    doubt_to: float = option(0.4, "the same share from which on λ and s are as set; linear in between")
+    epsilon: float = option(0.01, "entropic regularisation of both transports, in units of the cost range (0.05)")
+    class_prior: Literal["predicted", "given", "uniform"] = option(
+        "given",
+        "class sizes r of the corrected labels (eq. 12): those of predictions and running targets, of the "
+        "given labels (which noise makes alike), or all equal (the paper)",
     )
-    consistency: Literal["confirmed", "printed"] = field(
-        default="confirmed",
-        metadata={
-            "help": "what the vote of one modality counts: as much as the other confirms the nearest confident pair, "
-            "or the printed ratio, which is the other way up (eq. 7)"
-        },
+    relation_weight: float = option(
+        0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out"
     )
-    own_weight: float = field(
-        default=0.4,
-        metadata={"help": "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)"},
+    pair_weight: float = option(
+        0.8, "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)"
     )
-    neighbours: int | None = field(
-        default=None, metadata={"help": "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs"}
+    confident: Literal["consistent", "random"] = option(
+        "consistent", "confident pairs: where both modalities agree; random: the paper's ablation"
     )
-    per_class: int = field(default=5, metadata={"help": "confident pairs of each class (eq. 5)"})
-    first_mass: float = field(
-        default=0.4, metadata={"help": "share s of the labels transported after the warm-up (the paper: 0.2)"}
-    )
-    last_mass: float = field(
-        default=0.8, metadata={"help": "share s in the last epoch at full doubt, 1 without any; linear in between"}
-    )
-    doubt_from: float = field(
-        default=0.2,
-        metadata={
-            "help": "share of given labels contradicted after the warm-up, up to which they are trusted: no L_BHG, and "
-            "s goes to 1 (the paper has no such rule)"
-        },
-    )
-    doubt_to: float = field(
-        default=0.4, metadata={"help": "the same share from which on λ and s are as set; linear in between"}
-    )
-    epsilon: float = field(
-        default=0.01, metadata={"help": "entropic regularisation of both transports, in units of the cost range (0.05)"}
-    )
-    class_prior: Literal["predicted", "given", "uniform"] = field(
-        default="given",
-        metadata={
-            "help": "class sizes r of the corrected labels (eq. 12): those of predictions and running targets, of the "
-            "given labels (which noise makes alike), or all equal (the paper)"
-        },
-    )
-    relation_weight: float = field(
-        default=0.4,
-        metadata={"help": "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out"},
-    )
-    pair_weight: float = field(
-        default=0.8,
-        metadata={"help": "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)"},
-    )
-    confident: Literal["consistent", "random"] = field(
-        default="consistent",
-        metadata={"help": "confident pairs: where both modalities agree; random: the paper's ablation"},
-    )
-    keep_labels: bool = field(
-        default=False, metadata={"help": "the labels as given in place of corrected ones (the ablation of L_PLC)"}
-    )
+    keep_labels: bool = option(False, "the labels as given in place of corrected ones (the ablation of L_PLC)")
 
     def __post_init__(self) -> None:
         check_above_zero(self, "temperature", "relation_temperature", "match_temperature", "epsilon")
