@@ -27,11 +27,12 @@ def _run_and_die(moment: str, name: str, arguments: list[str]) -> None:
     replace = Path.replace
 
     def dying(self, target):
-        if target.name != name:
-            return replace(self, target)
-        if moment == "after":
-            replace(self, target)
-        os.kill(os.getpid(), signal.SIGKILL)
+        if target.name == name and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        whole = replace(self, target)
+        if target.name == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole
 
     Path.replace = dying
     try:
