@@ -77,13 +77,13 @@ def plan_of(problem: Problem, *, tolerance: float, most_iterations: int) -> Tens
     if not tolerance > 0 or most_iterations < 1:
         raise InputError(f"tolerance is {tolerance}, most_iterations {most_iterations}; expected both above 0")
     rows, columns = problem.rows > 0, problem.columns > 0
-    plan = torch.zeros_like(problem.cost)
     if bool(rows.all() & columns.all()):
         solution = solve(problem, tolerance=tolerance, most_iterations=most_iterations)
-        plan = solution.plan.to(plan)
+        plan = solution.plan.to(problem.cost.dtype)
     else:
         filled = Problem(problem.cost[rows][:, columns], problem.rows[rows], problem.columns[columns], problem.epsilon)
         solution = solve(filled, tolerance=tolerance, most_iterations=most_iterations)
+        plan = torch.zeros_like(problem.cost)
         plan[rows.nonzero(), columns.nonzero().T] = solution.plan.to(plan)
     if solution.error > tolerance:
         warnings.warn(

@@ -78,12 +78,14 @@ def schedule(steepness: float, factor: float) -> list[float]:
 def _sample(problem: Problem) -> Problem:
     """The problem itself, or one of about `SAMPLE` of its rows: the heavy ones, and of the others every so many."""
     count = len(problem.rows)
+    if count < 4 * SAMPLE:
+        return problem
     heavy = problem.rows > HEAVY * problem.rows.mean()
     chosen = torch.zeros_like(heavy)
-    chosen[:: max(count // SAMPLE, 1)] = True
+    chosen[:: count // SAMPLE] = True
     chosen &= ~heavy
     cost, rows = problem.cost[chosen | heavy], problem.rows.clone()
-    if count < 4 * SAMPLE or not bool(chosen.any()) or not bool((cost < torch.inf).any(dim=0).all()):
+    if not bool(chosen.any()) or not bool((cost < torch.inf).any(dim=0).all()):
         return problem
     rows[chosen] *= rows[~heavy].sum() / rows[chosen].sum()
     return Problem(cost, rows[chosen | heavy], problem.columns, problem.epsilon)
