@@ -1,4 +1,4 @@
-"""DisNCL's information terms: the estimator's closed form, the reversed gradient, strangers, the divergence."""
+"""DisNCL's information terms: the estimator's closed form, the reversed gradient, derangements, the divergence."""
 
 import math
 
@@ -8,7 +8,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 from truepair.errors import InputError
 from truepair.losses import jensen_shannon, reverse_gradient, unit_gaussian_divergence
-from truepair.losses.information import blurred, strangers
+from truepair.losses.information import blurred, derangement
 
 
 def test_the_estimate_equals_its_closed_form_for_a_fixed_discriminator():
@@ -41,10 +41,10 @@ def test_a_reversed_gradient_has_the_other_sign_and_the_scale():
 def test_strangers_are_a_permutation_that_leaves_nobody_in_place():
     for count in (2, 3, 17):
         for seed in range(20):
-            partner = strangers(count, torch.Generator().manual_seed(seed))
+            partner = derangement(count, torch.Generator().manual_seed(seed))
             assert sorted(partner.tolist()) == list(range(count))
             assert not bool((partner == torch.arange(count)).any())
-    every = {tuple(strangers(4, torch.Generator().manual_seed(seed)).tolist()) for seed in range(200)}
+    every = {tuple(derangement(4, torch.Generator().manual_seed(seed)).tolist()) for seed in range(200)}
     assert len(every) == 6  # all cycles through four
 
 
@@ -64,7 +64,7 @@ def test_the_divergence_is_that_of_unit_gaussians_in_both_directions():
     ("call", "message"),
     [
         (lambda: jensen_shannon(torch.zeros(0), torch.zeros(2)), "0 joint and 2 marginal"),
-        (lambda: strangers(1), "its own stranger"),
+        (lambda: derangement(1), "keeps its place"),
         (lambda: unit_gaussian_divergence(torch.zeros(2, 3), torch.zeros(2, 4)), "expected"),
     ],
 )

@@ -177,7 +177,7 @@ def test_discriminators_raise_every_term_and_encoders_only_those_they_should(nam
     weights = list(learner.discriminators[name].parameters())
 
     def term():
-        torch.manual_seed(1)  # the same strangers
+        torch.manual_seed(1)  # the same derangement
         return next(term for term in learner.terms(image, text) if term.name == name)
 
     before = term()

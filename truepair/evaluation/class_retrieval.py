@@ -179,7 +179,7 @@ def _labels_of(
         names = pairs.class_names
         raise InputError(
             f"{pairs.name}: {side} {item} ({ids[item]!r}) is {names[labels[other]]!r} in pair {other} and "
-            f"{names[labels[pair]]!r} in pair {pair}; evaluation by class needs one class for each {side}: mend the "
+            f"{names[labels[pair]]!r} in pair {pair}; evaluation by class needs one class for each {side}: correct the "
             "labels or leave one of the pairs out"
         )
     return items, labels[first]

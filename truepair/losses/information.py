@@ -70,7 +70,7 @@ def blurred(part: Tensor, noise: float, generator: torch.Generator | None = None
     return spread + noise * draw
 
 
-def strangers(count: int, generator: torch.Generator | None = None) -> Tensor:
+def derangement(count: int, generator: torch.Generator | None = None) -> Tensor:
     """A random permutation of `count` ≥ 2 items that leaves none in its place, (count,) int64 on the CPU.
 
     One cycle through all items in random order: what stands for the product of the marginals in a batch.
@@ -79,7 +79,7 @@ def strangers(count: int, generator: torch.Generator | None = None) -> Tensor:
         InputError: fewer than two items.
     """
     if count < 2:
-        raise InputError(f"{count} items; expected at least 2, or an item is its own stranger")
+        raise InputError(f"{count} items; expected at least 2, or an item keeps its place")
     order = torch.randperm(count, generator=generator)
     partner = torch.empty_like(order)
     partner[order] = order.roll(-1)

@@ -41,7 +41,7 @@ def some_pairs(images, captions=2):
     )
 
 
-def test_more_shared_is_more_leakage_and_strangers_share_nothing(monkeypatch):
+def test_more_shared_is_more_leakage_and_shuffled_pairs_share_nothing(monkeypatch):
     monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
     apart, some = (leakage_between(*two_parts(correlation), NAMES, seed=0) for correlation in (0.0, 0.8))
     assert apart.mine.mean < 0.1 and apart.jensen_shannon.mean < 0.03

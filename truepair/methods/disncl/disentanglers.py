@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from truepair.engines.subspaces import DisentangledEngine, Parts, three_layers
-from truepair.losses.information import blurred, jensen_shannon, reverse_gradient, strangers, unit_gaussian_divergence
+from truepair.losses.information import blurred, derangement, jensen_shannon, reverse_gradient, unit_gaussian_divergence
 from truepair.methods.disncl.options import DisNCLConfig
 
 
@@ -197,7 +197,7 @@ DISENTANGLERS: dict[str, type[Disentangler]] = {
 
 def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Tensor:
     """The Jensen–Shannon value of paired rows (n, ·), n ≥ 2, against rows of `second` that belong to other pairs."""
-    other = second[strangers(len(second)).to(second.device)]
+    other = second[derangement(len(second)).to(second.device)]
     joint, marginal = discriminator(
         torch.cat([torch.cat([first, second], dim=1), torch.cat([first, other], dim=1)])
     ).chunk(2)

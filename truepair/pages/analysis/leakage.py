@@ -119,7 +119,7 @@ def leakage_between(
         invariant, exclusive = (blurred(part, noise, draws) for part in (invariant, exclusive))
     (x, x_kept), (y, y_kept) = principal_components(invariant), principal_components(exclusive)
     seeds = range(seed, seed + ESTIMATES)
-    strangers = generator(seed, "leakage shuffle").permutation(len(y))
+    shuffle = generator(seed, "leakage shuffle").permutation(len(y))
     return Leakage(
         parts,
         len(x),
@@ -128,7 +128,7 @@ def leakage_between(
         jensen_shannon=estimate([jensen_shannon_information(x, y, seed=one) for one in seeds]),
         noise=noise,
         without_noise=jensen_shannon_information(itself[0][0], itself[1][0], seed=seed),
-        shuffled=mine(x, y[strangers], seed=seed),
+        shuffled=mine(x, y[shuffle], seed=seed),
         ceiling=ceiling(len(x)),
     )
 
