@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from truepair.evaluation.two_stage import TwoStage, evaluate_two_stage
     from truepair.methods import build_method
     from truepair.pages.audit.audited import audit_with_page as audit
+    from truepair.training.as_printed import as_printed
     from truepair.training.fit import Run, fit, open_run
     from truepair.training.importing import import_checkpoint
     from truepair.training.setup import Setup
@@ -51,6 +52,7 @@ _HOME = {
     "evaluate_two_stage": "truepair.evaluation.two_stage",
     "build_method": "truepair.methods",
     "EnsembleModel": "truepair.engines.ensemble_model",
+    "as_printed": "truepair.training.as_printed",
     "Run": "truepair.training.fit",
     "fit": "truepair.training.fit",
     "open_run": "truepair.training.fit",
@@ -72,6 +74,7 @@ __all__ = [
     "TruepairError",
     "TwoStage",
     "__version__",
+    "as_printed",
     "audit",
     "build_method",
     "describe",

@@ -59,6 +59,12 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         metavar="ENGINE",
         help=f"similarity engine: {', '.join(ENGINES)} [default: global]",
     )
+    parser.add_argument(
+        "--as-printed",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="every setting of the method's paper; another option that contradicts one is refused",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
         "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
@@ -135,8 +141,11 @@ def job_of(options: argparse.Namespace) -> Any:
     for option, names in options_of_others(options, engine_configs(), model):
         owners = " and ".join(names)
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
+    data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
+    if getattr(options, "as_printed", False):
+        return printed_job(options, data, method)
     return Job(
-        data=DataConfig(source=options.data or "", **given_options(options, DataConfig)),
+        data=data,
         method=method,
         method_options=given_options(options, METHODS[method].options, prefix=f"{method}-"),
         setup=Setup(
@@ -145,6 +154,39 @@ def job_of(options: argparse.Namespace) -> Any:
             augmentation=Augmentation(**given_options(options, Augmentation)),
         ),
     )
+
+
+def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> Any:
+    """The `Job` that the method's paper describes, with the options beside it that the paper leaves open.
+
+    Raises:
+        InputError: an option contradicts what is printed, or the paper reports no such engine.
+    """
+    from truepair.training.as_printed import as_printed
+    from truepair.training.jobs import Job
+    from truepair.training.setup import Setup
+
+    printed = as_printed(method, options.model)
+    preset, model = printed.preset, printed.model
+    settings: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
+        "method": (METHODS[method].options, f"{method}-", preset.method),
+        "model": (type(model), "", vars(model)),
+        "training": (TrainingConfig, "", preset.training),
+        "augmentation": (Augmentation, "", vars(preset.augmentation)),
+    }
+    merged = {}
+    for part, (kind, prefix, fixed) in settings.items():
+        given = given_options(options, kind, prefix=prefix)
+        for name, value in given.items():
+            if fixed.get(name, value) != value:
+                option = f"--{prefix}{name}".replace("_", "-")
+                raise InputError(
+                    f"{option} {value} contradicts --as-printed: {preset.source} has {fixed[name]}; leave one of the "
+                    "two out"
+                )
+        merged[part] = {**given, **fixed}
+    setup = Setup(TrainingConfig(**merged["training"]), model, preset.augmentation)
+    return Job(data=data, method=method, method_options=merged["method"], setup=setup)
 
 
 def summary(result: dict[str, Any]) -> str:

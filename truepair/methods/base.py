@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from truepair.data.batch import PairBatch
     from truepair.engines.similarity import ScoringEngine, SimilarityEngine
     from truepair.engines.subspaces import Parts
+    from truepair.methods.preset import Preset
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ class Method(ABC):
     it. It is what a method without labels of its own believes about a pair.
 
     Attributes:
+        printed: the method as its paper prints it, where it has one.
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
         learns_from_labels: whether it needs the classes of the pairs, and judges these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
@@ -184,6 +186,7 @@ class Method(ABC):
     """
 
     name: ClassVar[str]
+    printed: ClassVar[Preset | None] = None
     probability_temperature: ClassVar[float] = 0.05
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False

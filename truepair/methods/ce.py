@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero
 from truepair.methods.labels import LabelMethod
+from truepair.methods.preset import COMMON, Preset, mrl_networks
 from truepair.option import option
 
 if TYPE_CHECKING:
@@ -25,11 +26,33 @@ class CEConfig:
         check_above_zero(self, "temperature")
 
 
+PRINTED = Preset(
+    source="UOT-RCL, eq. 2, in the training of its section V-B",
+    models=mrl_networks(),
+    method={"temperature": 1.0},
+    training={
+        "epochs": 100,
+        "batch_size": 100,
+        "learning_rate": 1e-4,
+        "decay_after": 100,  # never
+        "optimizer": "adam",
+        "weight_decay": 0.0,
+        "clip": 0.0,
+    },
+    reasons={
+        **COMMON,
+        "training.batch_size": "128 in four of the five papers",
+        "training.clip": "one default for all methods, that of VSE++",
+    },
+)
+
+
 class CrossEntropy(LabelMethod):
     """L_CE of both modalities."""
 
     name = "ce"
     config: CEConfig
+    printed = PRINTED
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         from truepair.losses.clustering import soft_cross_entropy

@@ -16,6 +16,7 @@ from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+from truepair.methods.preset import COMMON, Preset, mrl_networks
 from truepair.option import option
 
 if TYPE_CHECKING:
@@ -42,11 +43,34 @@ class ELRCMRConfig:
             raise InputError(f"regularizer_weight is {self.regularizer_weight}; expected 0 or more")
 
 
+PRINTED = Preset(
+    source="training of UOT-RCL, section V-B; λ and β of ELR, since the paper of ELR-CMR was not at hand",
+    models=mrl_networks(),
+    method={"temperature": 1.0, "regularizer_weight": 3.0, "momentum": 0.7},
+    training={
+        "epochs": 100,
+        "batch_size": 100,
+        "learning_rate": 1e-4,
+        "decay_after": 100,  # never
+        "optimizer": "adam",
+        "weight_decay": 0.0,
+        "clip": 0.0,
+    },
+    reasons={
+        **COMMON,
+        "training.batch_size": "128 in four of the five papers",
+        "training.clip": "one default for all methods, that of VSE++",
+    },
+    silent=("how the weight moves from clustering to contrast: linearly, 0.7 to 0.3",),
+)
+
+
 class ELRCMR(LabelMethod):
     """w (L_CE + λ L_ELR) + (1 − w) L_c; per pair the memory holds `early_targets` t (N, K)."""
 
     name = "elr-cmr"
     config: ELRCMRConfig
+    printed = PRINTED
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         import torch

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from truepair.data.config import Augmentation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.checks import check_above_zero
+from truepair.methods.preset import CLIPPING, COMMON, Preset, sgraf
 from truepair.option import option
 
 if TYPE_CHECKING:
@@ -23,11 +25,23 @@ class InfoNCEConfig:
         check_above_zero(self, "temperature")
 
 
+PRINTED = Preset(
+    source="no paper of its own: eq. 3 of CRCL as a loss, in the training that CRCL prints in Table 5",
+    models=sgraf(),
+    method={"temperature": 0.05},
+    training={"epochs": 32, "batch_size": 128, "learning_rate": 5e-4, "decay_after": 15},
+    augmentation=Augmentation(word_share=0.2, region_share=0.2),
+    reasons=COMMON,
+    silent=(CLIPPING,),
+)
+
+
 class InfoNCE(Method):
     """−(log p_ii + log pᵀ_ii)/2."""
 
     name = "infonce"
     config: InfoNCEConfig
+    printed = PRINTED
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         from truepair.losses import info_nce

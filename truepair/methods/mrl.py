@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
+from truepair.methods.preset import COMMON, Preset, mrl_networks
 from truepair.option import option
 
 if TYPE_CHECKING:
@@ -31,11 +32,33 @@ class MRLConfig:
         check_shares(self, "clustering_weight")
 
 
+PRINTED = Preset(
+    source="training of UOT-RCL, section V-B; β and τ as released with MRL, whose paper was not at hand",
+    models=mrl_networks(),
+    method={"temperature": 1.0, "clustering_weight": 0.7},
+    training={
+        "epochs": 100,
+        "batch_size": 100,
+        "learning_rate": 1e-4,
+        "decay_after": 100,  # never
+        "optimizer": "adam",
+        "weight_decay": 0.0,
+        "clip": 0.0,
+    },
+    reasons={
+        **COMMON,
+        "training.batch_size": "128 in four of the five papers",
+        "training.clip": "one default for all methods, that of VSE++",
+    },
+)
+
+
 class MRL(LabelMethod):
     """β L_r + (1 − β) L_c (eq. 7)."""
 
     name = "mrl"
     config: MRLConfig
+    printed = PRINTED
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         from truepair.losses.clustering import multimodal_contrast, robust_clustering

@@ -23,16 +23,18 @@ class TrainingConfig:
 
     epochs: int = option(20, "epochs of the last (or only) stage, which gives the model")
     seed: int = option(0, "seed of initialisation, order, augmentation")
-    batch_size: int = option(128, "pairs a batch (all five papers: 128)")
+    batch_size: int = option(128, "pairs a batch (128 in CRCL, GSC, UGNCL, DisNCL; UOT-RCL: 100, or 500 on NUS-WIDE)")
     learning_rate: float | None = option(
-        None, "learning rate; default: 1.024 / width, at most 0.004 (the papers: 0.0005 at width 1024)"
+        None,
+        "learning rate; default: 1.024 / width, at most 0.004 (at width 1024, CRCL has 0.0005, GSC, UGNCL and DisNCL "
+        "0.0002; UOT-RCL 0.0001 at 512)",
     )
     decay_after: int | None = option(
         None, "epochs of the last stage before the learning rate falls to a tenth; default: four fifths"
     )
-    optimizer: Literal["adamw", "adam"] = option("adamw", "optimizer (CRCL: AdamW)")
-    weight_decay: float = option(1e-4, "weight decay (VSE∞)")
-    clip: float = option(2.0, "largest gradient norm; 0 = no clipping (VSE++)")
+    optimizer: Literal["adamw", "adam"] = option("adamw", "optimizer (CRCL: AdamW; GSC, UGNCL, DisNCL, UOT-RCL: Adam)")
+    weight_decay: float = option(1e-4, "weight decay (VSE∞, CRCL; the other papers name none)")
+    clip: float = option(2.0, "largest gradient norm; 0 = no clipping (VSE++; the five papers name none)")
     minimum_count: int = option(4, "words seen less often become <unk> (the field's 4)")
     precision: Literal["float32", "bf16"] = option("float32", "bf16 runs the encoders under automatic mixed precision")
     workers: int = option(0, "processes that prepare batches; 0 = in the training process")

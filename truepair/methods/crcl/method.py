@@ -16,6 +16,7 @@ from truepair.correspondence.division import Part
 from truepair.errors import InputError
 from truepair.losses import active_complementary
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
+from truepair.methods.crcl.as_printed import PRINTED
 from truepair.methods.crcl.options import CRCLConfig
 
 
@@ -24,6 +25,7 @@ class CRCL(Method):
 
     name = "crcl"
     config: CRCLConfig
+    printed = PRINTED
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""
@@ -76,7 +78,7 @@ class CRCL(Method):
 
 
 SHORTEST_OF_THREE = 7
-"""Epochs of the paper's pieces on Flickr30K. Shorter ones starve where the network learns slowly (docs/results.md)."""
+"""Epochs of the paper's pieces on Flickr30K. Shorter ones refine little where the network learns slowly (docs/results.md)."""
 
 
 def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from truepair.option import option
 
 @dataclass(frozen=True)
 class CRCLConfig:
-    """Options of CRCL; the defaults are the paper's (Table 5)."""
+    """Options of CRCL; the defaults are the paper's (Table 5), `pieces` in proportion to the epochs."""
 
     temperature: float = option(0.05, "temperature τ of the matching probabilities (eq. 3)")
     scale: float = option(5.0, "weight λ of the complementary part (eq. 8)")

@@ -19,6 +19,7 @@ from truepair.correspondence.mutual_best import mutual_best
 from truepair.errors import InputError, TrainingError
 from truepair.losses import hardness, hinge_ranking, soft_alignment, soft_margin, trusted_ranking
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
+from truepair.methods.disncl.as_printed import PRINTED
 from truepair.methods.disncl.auxiliary import AuxiliaryDisentangler
 from truepair.methods.disncl.disentanglers import Term, select_parts
 from truepair.methods.disncl.options import DisNCLConfig
@@ -33,6 +34,7 @@ class DisNCL(Method):
 
     name = "disncl"
     config: DisNCLConfig
+    printed = PRINTED
 
     def __init__(self, config: DisNCLConfig) -> None:
         super().__init__(config)

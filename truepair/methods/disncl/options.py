@@ -12,7 +12,7 @@ from truepair.option import option
 
 @dataclass(frozen=True)
 class DisNCLConfig:
-    """Options of DisNCL; the defaults are the paper's (section VI-A3) unless their help says otherwise."""
+    """Options of DisNCL; the defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = option(
         "disncl",

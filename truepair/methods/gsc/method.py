@@ -18,6 +18,7 @@ from truepair.correspondence.mixture import fit_mixture
 from truepair.correspondence.structure import intra_modal_similarity
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
+from truepair.methods.gsc.as_printed import PRINTED
 from truepair.methods.gsc.options import GSCConfig
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class GSC(Method):
     """
 
     name = "gsc"
+    printed = PRINTED
 
     def __init__(self, config: GSCConfig) -> None:
         self.config = config

@@ -10,7 +10,7 @@ from truepair.option import option
 
 @dataclass(frozen=True)
 class GSCConfig:
-    """Options of GSC; the defaults are the paper's (section 4.2)."""
+    """Options of GSC; the defaults are the paper's (section 4.2) but for `co_train`."""
 
     cross_modal_temperature: float = option(0.07, "temperature τ1 across modalities (eq. 3)")
     intra_modal_temperature: float = option(1.0, "temperature τ2 within modalities (eq. 7)")

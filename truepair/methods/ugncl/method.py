@@ -28,6 +28,7 @@ from truepair.errors import InputError
 from truepair.losses import evidential, hinge_ranking, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
+from truepair.methods.ugncl.as_printed import PRINTED
 from truepair.methods.ugncl.options import UGNCLConfig
 
 logger = logging.getLogger(__name__)
@@ -40,15 +41,15 @@ class UGNCL(Method):
     partner), `pair_belief` b_i, `plausibility` (evidence for the given partner over the most for any) and `uncertainty`
     u; and what the division made of it: `label` ỹ and `part`.
 
-    The defaults differ from the letter of the paper where that letter was seen to starve (docs/results.md): evidence is
-    measured in units of the background, the divergence is a mean over classes, a pair counts as its own best partner if
-    it comes near the best, and hard pairs weigh as much as their label. `evidence`, `divergence`, `tolerance` and
-    `hard_weight` switch each of them back.
+    The defaults deviate from the paper where training as printed was seen to fail (docs/results.md): evidence is measured
+    in units of the background, the divergence is a mean over classes, a pair counts as its own best partner if it comes
+    near the best, and hard pairs weigh as much as their label. `as_printed` has the paper's own, with each reason.
     """
 
     name = "ugncl"
     views = 2
     config: UGNCLConfig
+    printed = PRINTED
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)

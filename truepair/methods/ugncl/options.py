@@ -12,11 +12,7 @@ from truepair.option import option
 
 @dataclass(frozen=True)
 class UGNCLConfig:
-    """Options of UGNCL. The defaults are the paper's, but for the mends that docs/results.md accounts for.
-
-    The letter of the paper: evidence exp_tanh or exp_softplus at temperature 0.1, divergence sum, tolerance 1, soft
-    label belief, hard weight one.
-    """
+    """Options of UGNCL. The defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     evidence: Literal["background", "exp_tanh", "exp_softplus"] = option(
         "background",

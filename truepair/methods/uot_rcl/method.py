@@ -21,6 +21,7 @@ from truepair.losses.clustering import soft_cross_entropy
 from truepair.losses.relation import relation_alignment, relation_cost, relations
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
 from truepair.methods.labels import LabelMethod
+from truepair.methods.uot_rcl.as_printed import PRINTED
 from truepair.methods.uot_rcl.options import UOTRCLConfig
 from truepair.seeding import generator
 from truepair.transport import sinkhorn
@@ -51,14 +52,15 @@ class UOTRCL(LabelMethod):
     Per pair the memory holds `targets` y (N, K), the running targets, `label_distribution` N Ŷ (N, K), the corrected
     labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
 
-    The defaults differ from the letter of the paper where that was seen to starve (docs/results.md): the consistency
+    The defaults deviate from the paper where training as printed was seen to fail (docs/results.md): the consistency
     ratio is turned over, a pair's own label has a vote, given pairs count as matched in L_BHG, and the transports are
-    sharper. `consistency`, `own_weight`, `pair_weight` and `epsilon` switch each of them back. How much is corrected
-    follows how much noise the warm-up left to see (`doubt`); `doubt_from` = `doubt_to` = 0 switches that back.
+    sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`). `as_printed` has the paper's
+    own, with each reason.
     """
 
     name = "uot-rcl"
     config: UOTRCLConfig
+    printed = PRINTED
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)

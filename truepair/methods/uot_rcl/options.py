@@ -12,12 +12,7 @@ from truepair.option import option
 
 @dataclass(frozen=True)
 class UOTRCLConfig:
-    """Options of UOT-RCL; the defaults are the paper's (section V-B) unless their help says otherwise.
-
-    The letter of the paper: consistency printed, own weight 0, pair weight 0, class prior uniform, epsilon 0.05, first
-    mass 0.2, doubt from 0 to 0, and for its 100 epochs a warm-up of 2 and momentum 0.99. docs/results.md accounts for
-    the differences.
-    """
+    """Options of UOT-RCL; the defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     learns_from_labels: ClassVar[bool] = True
     warm_up_epochs: int = option(4, "first epochs on cross entropy with the given labels (the paper: 2 of 100)")

@@ -1,0 +1,159 @@
+"""`as_printed`: the values are those of the papers, every difference of a default has a reason, every preset trains."""
+
+import math
+import re
+from dataclasses import asdict, replace
+
+import pytest
+
+import truepair
+from tests.methods.labelled import labelled_pairs
+from truepair.cli.main import main
+from truepair.errors import InputError
+from truepair.methods import METHODS
+from truepair.methods.base import Method
+from truepair.training.fit import open_run
+
+# Written from the papers: epochs, batch, rate, epochs before the decay, optimizer, decay of weights, share of words and
+# of regions altered; the first engine and its widths.
+SGRAF = {"width": 1024, "word_width": 300, "similarity_width": 256, "dropout": 0.4, "reasoning_steps": 3}
+MRL = {"width": 512, "hidden_width": 4096, "regions": "mean"}
+OF_LABELS = ((100, 100, 1e-4, 100, "adam", 0.0, 0.0, 0.0), "mlp", MRL)
+TRAINING = {
+    "triplet": (
+        (30, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0),
+        "global",
+        {"width": 1024, "word_width": 300, "pooling": "mean"},
+    ),
+    "infonce": ((32, 128, 5e-4, 15, "adamw", 1e-4, 0.2, 0.2), "sgr", SGRAF),
+    "crcl": ((32, 128, 5e-4, 15, "adamw", 1e-4, 0.2, 0.2), "sgr", SGRAF),  # Table 5
+    "gsc": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2; epochs are not printed
+    "ugncl": ((45, 128, 2e-4, 36, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2: 40 after 5; the decay is not printed
+    "disncl": ((55, 128, 2e-4, 30, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # VI-A3: 50 after 5, 0.1x after 25
+    "ce": OF_LABELS,  # UOT-RCL, V-B
+    "mrl": OF_LABELS,
+    "elr-cmr": OF_LABELS,
+    "uot-rcl": OF_LABELS,
+}
+OPTIONS = {
+    "triplet": {"margin": 0.2, "warm_up_epochs": 0},
+    "infonce": {"temperature": 0.05},
+    "crcl": {
+        "temperature": 0.05, "scale": 5.0, "momentum": 0.8, "threshold": 0.1, "freeze_epochs": 2, "pieces": (7, 7, 7),
+    },
+    "gsc": {
+        "cross_modal_temperature": 0.07, "intra_modal_temperature": 1.0, "intra_modal_weight": 0.01,
+        "cross_modal_momentum": 0.7, "intra_modal_momentum": 0.7, "co_train": True,
+    },
+    "ugncl": {
+        "evidence": "exp_softplus", "temperature": 0.1, "background": 0.25, "threshold": 0.5, "uncertainty": "value",
+        "tolerance": 1.0, "soft_label": "belief", "label_threshold": 0.5, "hard_weight": "one", "margin": 0.2,
+        "curve": 10.0, "sharpness": 10.0, "kl_weight": 0.1, "divergence": "sum", "ranking_weight": 0.8,
+        "warm_up_epochs": 5, "hardness": "printed", "least_negatives": 5, "least_clean": 0.0,
+    },
+    "disncl": {
+        "disentangler": "disncl", "align_weight": 1.0, "soft_weight": 1.0, "disentangle_weight": 1.0,
+        "regularizer_weight": 1.0, "adversarial_weight": 1.0, "balance": 0.5, "invariant_weight": 0.1,
+        "exclusive_weight": 0.1, "given_weight": 0.5, "temperature": 0.05, "log_floor": -4.0, "margin": 0.2,
+        "curve": 10.0, "warm_up_epochs": 5, "warm_up_negatives": "hardest", "warm_up_least": 0.5,
+        "subspace_width": 512, "hidden_width": 256, "part_noise": 0.0, "head_rate": 1.0, "exclusive_rate": 1.0,
+        "main_rate": 1.0, "discriminator_rate": 1.0, "discriminator_steps": 1, "least_clean": 0.0,
+    },
+    "ce": {"temperature": 1.0},
+    "mrl": {"temperature": 1.0, "clustering_weight": 0.7},
+    "elr-cmr": {
+        "temperature": 1.0, "regularizer_weight": 3.0, "momentum": 0.7, "first_weight": 0.7, "last_weight": 0.3,
+    },
+    "uot-rcl": {
+        "warm_up_epochs": 2, "temperature": 1.0, "relation_temperature": 1.0, "match_temperature": 1.0,
+        "momentum": 0.99, "consistency": "printed", "own_weight": 0.0, "neighbours": None, "per_class": 5,
+        "first_mass": 0.2, "last_mass": 0.8, "doubt_from": 0.0, "doubt_to": 0.0, "epsilon": 0.01,
+        "class_prior": "uniform", "relation_weight": 0.4, "pair_weight": 0.0, "confident": "consistent",
+        "keep_labels": False,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_values_are_those_of_the_paper(name):
+    printed = truepair.as_printed(name)
+    training, share = printed.setup.training, printed.setup.augmentation
+    found = (training.epochs, training.batch_size, training.learning_rate, training.decay_epoch, training.optimizer)
+    found += (training.weight_decay, share.word_share, share.region_share)
+    assert (found, printed.setup.model.name, asdict(printed.setup.model)) == TRAINING[name]
+    assert asdict(printed.method.config) == OPTIONS[name]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_other_default_has_its_reason(name):
+    printed = truepair.as_printed(name)
+    for model in printed.preset.models:
+        departures = truepair.as_printed(name, model).departures  # a missing reason is a KeyError
+        assert departures
+        assert all(departure.reason and departure.printed != departure.default for departure in departures)
+    own = {option for option in printed.preset.reasons if option.startswith("method.")}
+    assert own <= {departure.option for departure in printed.departures}  # no reason without a difference
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_preset_trains(name, tiny, tmp_path):
+    """In small networks, and cut to the epochs that the method needs at least."""
+    printed = truepair.as_printed(name)
+    options = {**printed.preset.method}
+    options |= {key: 0 for key in ("warm_up_epochs",) if key in options}
+    options |= {key: 8 for key in ("subspace_width", "hidden_width") if key in options}
+    options |= {"pieces": (3,)} if name == "crcl" else {}
+    widths = {"width": 16, "word_width": 8, "similarity_width": 8, "hidden_width": 8}
+    model = replace(printed.model, **{key: value for key, value in widths.items() if hasattr(printed.model, key)})
+    method = truepair.build_method(name, options)
+    pairs = labelled_pairs(60, wrong=0.3) if method.learns_from_labels else truepair.load(tiny)
+    setup = replace(printed.setup, model=model)
+    run = truepair.fit(pairs, method=method, setup=setup, out=tmp_path / "run", epochs=1, minimum_count=1)
+    assert math.isfinite(run.metrics[-1]["loss"])
+
+
+def test_other_engines_of_the_paper_and_none_else():
+    assert truepair.as_printed("crcl", "global").setup.model.pooling == "gpo"
+    assert truepair.as_printed("gsc", "saf").setup.model.name == "saf"
+    with pytest.raises(InputError, match="reports sgr and saf, not mlp"):
+        truepair.as_printed("gsc", "mlp")
+    with pytest.raises(InputError, match="expected one of triplet"):
+        truepair.as_printed("csg")
+
+
+def test_a_method_without_printed_settings_says_so(monkeypatch):
+    monkeypatch.setattr(METHODS["crcl"].method, "printed", Method.printed)
+    with pytest.raises(InputError, match="crcl has no settings as printed"):
+        truepair.as_printed("crcl")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--epochs", "5"], "--epochs 5 contradicts --as-printed: .* has 30"),
+        (["--width", "16"], "--width 16 contradicts --as-printed: .* has 1024"),
+        (["--triplet-margin", "0.1"], "--triplet-margin 0.1 contradicts --as-printed: .* has 0.2"),
+        (["--word-share", "0.2"], "--word-share 0.2 contradicts --as-printed: .* has 0.0"),
+        (["--model", "sgr"], "reports global, not sgr"),
+    ],
+)
+def test_options_that_contradict_are_refused_on_the_command_line(option, said, tiny, tmp_path, capsys):
+    command = ["train", str(tiny), "--method", "triplet", "--as-printed", "--out", str(tmp_path / "run"), *option]
+    assert main(command) == 2
+    found = " ".join(capsys.readouterr().err.split())
+    assert re.search(said, found), found
+    assert not (tmp_path / "run").exists()
+
+
+def test_training_as_printed_on_the_command_line(tiny, tmp_path, monkeypatch):
+    preset = METHODS["triplet"].method.printed
+    small = replace(preset, models={"global": replace(preset.models["global"], width=16)})
+    small = replace(small, training={**preset.training, "epochs": 2, "decay_after": 1})
+    monkeypatch.setattr(METHODS["triplet"].method, "printed", small)
+    command = ["train", str(tiny), "--method", "triplet", "--as-printed", "--out", str(tmp_path / "run")]
+    assert main([*command, "--minimum-count", "1", "--seed", "3", "--optimizer", "adam", "--quiet"]) == 0
+    config = open_run(tmp_path / "run").folder.read_config()
+    assert config["training"]["optimizer"] == "adam"
+    assert config["training"]["seed"] == 3
+    assert config["augmentation"] == {"word_share": 0.0, "region_share": 0.0}
+    assert config["method"]["options"] == {"margin": 0.2, "warm_up_epochs": 0}

@@ -1,0 +1,54 @@
+"""UGNCL as its paper prints it."""
+
+from __future__ import annotations
+
+from truepair.methods.preset import CLIPPING, COMMON, ENCODERS, Preset, sgraf
+
+PRINTED = Preset(
+    source="UGNCL (SIGIR 2024), section 4.2, settings of Flickr30K and CC152K",
+    models=sgraf(),
+    method={
+        "evidence": "exp_softplus",
+        "temperature": 0.1,
+        "threshold": 0.5,
+        "uncertainty": "value",
+        "tolerance": 1.0,
+        "soft_label": "belief",
+        "label_threshold": 0.5,
+        "hard_weight": "one",
+        "margin": 0.2,
+        "curve": 10.0,
+        "sharpness": 10.0,
+        "kl_weight": 0.1,
+        "divergence": "sum",
+        "ranking_weight": 0.8,
+        "warm_up_epochs": 5,
+        "hardness": "printed",
+        "least_negatives": 5,
+        "least_clean": 0.0,
+    },
+    training={
+        "epochs": 45,
+        "batch_size": 128,
+        "learning_rate": 2e-4,
+        "optimizer": "adam",
+        "weight_decay": 0.0,
+    },
+    reasons={
+        **COMMON,
+        "method.evidence": "printed, no uncertainty exceeds 1/3 and no pair is hard (eq. 3 against p = 0.5)",
+        "method.temperature": "evidence in units of the background is sharper",
+        "method.tolerance": "a pair that comes near its best partner is not noisy for that",
+        "method.soft_label": "beliefs of hard pairs are near 0, and so would their margins be",
+        "method.hard_weight": "hard pairs teach as far as their label is believed",
+        "method.divergence": "a sum over the classes of a batch drowns the rest of the loss",
+        "method.hardness": "λ would stay at the batch size for hundreds of epochs",
+        "method.least_clean": "a division that finds hardly any clean pair would stop the training",
+    },
+    silent=("rate and optimizer but as NCR's, 2e-4 with Adam; when the rate falls", CLIPPING),
+    not_expressed=(
+        ENCODERS,
+        "eq. 2 prints the soft margin without its factor, and eq. 17 the odds as 1/(u − 1): misprints, not followed",
+        "MS-COCO has 20 epochs after a warm-up of 2",
+    ),
+)
