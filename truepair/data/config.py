@@ -67,7 +67,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How training batches are altered, on copies: CRCL's released training, here for every method (no other paper does)."""
+    """How training batches are altered, on copies: as in CRCL's released training, here for every method."""
 
     word_share: float = option(0.2, "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)")
     region_share: float = option(0.2, "share of regions dropped (CRCL, VSE∞)")

@@ -10,12 +10,12 @@ import stat
 import types
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from truepair.errors import InputError, TruepairError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _T = TypeVar("_T")
 _LARGEST = 2**63 - 1
@@ -56,6 +56,8 @@ def map_npy(path: Path | str) -> npt.NDArray[Any]:
         OSError: the file cannot be read.
         ValueError: it is not a plain .npy file; the message says why. Callers add what they expected.
     """
+    import numpy as np
+
     open_file(path).close()
     try:
         # open_memmap, not np.load: that one also opens zip archives and, where allowed, pickles.

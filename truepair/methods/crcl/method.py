@@ -78,7 +78,7 @@ class CRCL(Method):
 
 
 SHORTEST_OF_THREE = 7
-"""Epochs of the paper's pieces on Flickr30K. Shorter ones refine little where the network learns slowly (docs/results.md)."""
+"""Epochs of the paper's pieces on Flickr30K. Shorter ones may refine little (docs/results.md)."""
 
 
 def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:

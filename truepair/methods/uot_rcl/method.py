@@ -54,8 +54,8 @@ class UOTRCL(LabelMethod):
 
     The defaults deviate from the paper where training as printed was seen to fail (docs/results.md): the consistency
     ratio is turned over, a pair's own label has a vote, given pairs count as matched in L_BHG, and the transports are
-    sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`). `as_printed` has the paper's
-    own, with each reason.
+    sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`).
+    `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
