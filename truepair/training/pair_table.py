@@ -102,6 +102,23 @@ def read_pair_table(path: Path, needed: Collection[str] = ()) -> Any:
     if missing or not table.num_rows:
         found = f"lacks the column {missing[0]}" if missing else "holds no pair"
         raise RunFolderError(f"{path} {found}; it is not the table of a run")
+    return typed(path, table)
+
+
+def typed(path: Path, table: Any) -> Any:
+    """The table with its columns of the types they are described with; raises RunFolderError where one holds others."""
+    import pyarrow
+
+    known = {name: COLUMNS[name] for name in table.column_names if name in COLUMNS and COLUMNS[name][0]}
+    known |= {name: ("float32", "") for name in table.column_names if name.startswith("memory_")}
+    for name, wanted in zip(known, described_schema(known), strict=True):
+        try:
+            column = table.column(name).cast(wanted.type)
+        except (pyarrow.ArrowException, ValueError) as error:
+            raise RunFolderError(f"{path}: {name} is no {wanted.type} ({error}); restore it from a copy") from error
+        if column.null_count:
+            raise RunFolderError(f"{path}: {name} is missing for {column.null_count} pairs; restore it from a copy")
+        table = table.set_column(table.column_names.index(name), wanted.with_nullable(True), column)
     return table
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truepair.errors import RunFolderError
+from truepair.errors import InputError, RunFolderError
+from truepair.files import options_from
+from truepair.training.run_folder import read_lines
 
 PARTS = ("clean", "hard", "noisy")
 
@@ -72,7 +73,7 @@ def epoch_of(record: dict[str, Any]) -> Epoch:
     """The row of one line of `metrics.jsonl`, also of a run that logged no division yet."""
     figures = (record.get("division") or {}) | (record.get("detection") or {})
     known = {name: figures[name] for name in Epoch.__dataclass_fields__ if name in figures}
-    return Epoch(record["epoch"], record["stage"], **known)
+    return options_from(Epoch, {"epoch": record["epoch"], "stage": record["stage"], **known}, "division")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -81,17 +82,12 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     Raises:
         RunFolderError: a line is no record of an epoch.
     """
-    if not path.exists():
-        return []
-    records = []
-    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-    for number, line in enumerate(whole.splitlines(), start=1):
+    records = read_lines(path)
+    for number, record in enumerate(records, start=1):
         try:
-            record = json.loads(line)
             epoch_of(record)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (InputError, KeyError, TypeError, AttributeError) as error:
             raise RunFolderError(
                 f"{path}, line {number}: not the record of an epoch ({error!r}); restore the file from a copy"
             ) from error
-        records.append(record)
     return records
