@@ -1,5 +1,6 @@
 """The house stands: arrows point down, no circles, small folders, small files."""
 
+import ast
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,7 @@ UPWARD_STILL = {  # empty it: no new ones
 }
 FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used
 
+OPTIONAL = {"torchvision", "timm", "open_clip", "transformers"}  # never needed by the core
 MOST_FILES = 25  # of a folder, at one level
 MOST_LINES = 400  # of a file
 
@@ -48,6 +50,10 @@ def test_there_are_no_circles():
     assert circles([arrow._replace(at_load=True) for arrow in arrows()]) == []
 
 
+def test_the_core_imports_no_model_library():
+    assert [(name, found) for name, found in outside(PACKAGE) if found in OPTIONAL] == []
+
+
 @pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
 def test_folders_are_small(folder):
     assert crowded(folder) == []
@@ -55,6 +61,16 @@ def test_folders_are_small(folder):
 
 def test_files_are_small():
     assert long_files(PACKAGE) == []
+
+
+def outside(package):
+    """(file, top-level name) of all that is imported anywhere in a package."""
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path.name, alias.name.split(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield path.name, (node.module or "").split(".")[0]
 
 
 def crowded(folder):
@@ -118,6 +134,11 @@ def test_a_circle_within_a_room_is_found(house):
     (house / "base" / "numbers.py").write_text("def f():\n    from pack.base.words import x\n")
     assert found(house) == {"up": [], "circles": [["pack.base.numbers", "pack.base.words"]]}
     assert circles(arrows_of(house)) == []  # at load there is none
+
+
+def test_a_library_of_models_is_found(house):
+    (house / "base" / "numbers.py").write_text("def f():\n    from transformers.models import clip\n    import timm\n")
+    assert OPTIONAL & {found for _, found in outside(house)} == {"transformers", "timm"}
 
 
 def test_a_crowded_folder_and_a_long_file_are_found(house):
