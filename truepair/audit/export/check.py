@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from truepair.audit.export.folder import FORMATS
 from truepair.audit.folder import AuditFolder
 from truepair.data.collection import Collection
 from truepair.errors import InputError
+from truepair.files import read_json_object
 
 _HOLDS = {"own": "own", "ids": "kept_ids.txt"}
 
@@ -45,7 +45,7 @@ def check_export(
     lacking = [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
     if lacking:
         raise InputError(f"{out} exists already, without {' and '.join(lacking)}; move it away to export anew")
-    made = json.loads(folder.export_note.read_text(encoding="utf-8")) if folder.export_note.exists() else {}
+    made = read_json_object(folder.export_note, "what an audit wrote") if folder.export_note.exists() else {}
     if made.get("keep") != keep:
         raise InputError(
             f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"

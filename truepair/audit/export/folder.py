@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from truepair.audit.export.own import write_own
 from truepair.audit.export.selection import selection_of
 from truepair.audit.result import AuditResult
 from truepair.errors import InputError, TruepairError
+from truepair.files import temporary_name
 
 TABLE_FORMATS = ("csv", "jsonl", "parquet")
 FORMATS = ("own", "ids", *TABLE_FORMATS)
@@ -46,7 +46,7 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
         raise InputError(f"export: {found}; choose from {', '.join(FORMATS)}")
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise InputError(f"{out} exists already; expected a new or empty folder. Choose another one, or move it away")
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(6)}.tmp")
+    temporary = temporary_name(out)
     try:
         temporary.mkdir(parents=True)
         _write(result, temporary, dict.fromkeys(formats))
