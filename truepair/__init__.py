@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truepair.data.collection import Collection
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
     from truepair.data.noise import inject_noise
-    from truepair.data.open import load
+    from truepair.data.open import load, open
     from truepair.data.pairs import Images, Pairs, Texts
     from truepair.engines.ensemble_model import EnsembleModel
     from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
@@ -42,7 +43,9 @@ _HOME = {
     "Images": "truepair.data.pairs",
     "Pairs": "truepair.data.pairs",
     "Texts": "truepair.data.pairs",
+    "Collection": "truepair.data.collection",
     "load": "truepair.data.open",
+    "open": "truepair.data.open",
     "InputError": "truepair.errors",
     "RunFolderError": "truepair.errors",
     "TrainingError": "truepair.errors",
@@ -62,6 +65,7 @@ _HOME = {
 _ROOMS = ("audit", "correspondence", "data", "engines", "evaluation", "losses", "methods", "training", "transport")
 
 __all__ = [
+    "Collection",
     "EnsembleModel",
     "Images",
     "InputError",
@@ -85,6 +89,7 @@ __all__ = [
     "inject_label_noise",
     "inject_noise",
     "load",
+    "open",
     "open_run",
 ]
 

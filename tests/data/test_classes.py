@@ -187,9 +187,11 @@ def test_both_kinds_of_noise_and_none(source: str) -> None:
 
 
 def test_options_for_other_sources(source: str, tiny: Path) -> None:
-    with pytest.raises(InputError, match=r"f\.npz has its own labels; leave out the label option \('kind'\)"):
+    with pytest.raises(
+        InputError, match=r"f\.npz holds features with labels of their own, .*no option label \('kind'\)"
+    ):
         load_splits(DataConfig(source, label="kind"), seed=0)
-    with pytest.raises(InputError, match="dev_pairs is for files of labelled features, and .*tiny is none"):
+    with pytest.raises(InputError, match=r"tiny holds features, for which there is no option dev_pairs \(3\)"):
         load_splits(DataConfig(str(tiny), dev_pairs=3), seed=0)
     with pytest.raises(InputError, match="has no labels, so none can be wrong; load it with a label column"):
         load_splits(DataConfig(str(tiny), label_noise=0.2), seed=0)

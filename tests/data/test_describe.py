@@ -51,7 +51,10 @@ def test_counts_of_a_flawed_split(flawed: Path) -> None:
     assert split.captions_per_image == Range(1, 1, 1)
     assert split.label_columns == {"id": 5, "kind": 2}
     assert split.mismatch_rate is None
-    assert [(p.file.name, p.row) for p in split.problems] == [("train_caps.txt", 4), ("train_ims.npy", 3)]
+    assert [(p.file, p.entry, p.row) for p in split.problems] == [
+        ("train_caps.txt", "line 4", 3),
+        ("train_ims.npy", "image 3 (from 0)", 3),
+    ]
     assert split.problem_count == 2
 
 
@@ -81,7 +84,7 @@ def test_render_says_it_all(flawed: Path) -> None:
 def test_to_dict_is_json(flawed: Path) -> None:
     content = describe(flawed).to_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
-    assert content["splits"][0]["problems"][0]["row"] == 4
+    assert content["splits"][0]["problems"][0]["row"] == 3
     assert content["splits"][0]["images"]["shape"] == [5, 3, 4]
 
 
@@ -128,9 +131,9 @@ def test_missing_and_broken_files_do_not_raise(tmp_path: Path) -> None:
     dev, test, train = describe(folder).splits
     assert (dev.name, test.name, train.name) == ("dev", "test", "train")
     assert dev.images is None
-    assert "not a plain .npy" in dev.problems[0].what
+    assert "not a plain .npy" in dev.problems[0].detail
     assert test.captions.words is None
-    assert [p.file.name for p in test.problems] == ["test_ims.npy", "test_caps.txt"]
+    assert [p.file for p in test.problems] == ["test_ims.npy", "test_caps.txt"]
     assert train.captions_per_image is None
     assert train.problem_count == 3
     text = describe(folder).render()
@@ -139,9 +142,9 @@ def test_missing_and_broken_files_do_not_raise(tmp_path: Path) -> None:
 
 
 def test_only_a_missing_folder_or_split_raises(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere is not a folder"):
+    with pytest.raises(InputError, match="nowhere does not exist"):
         describe(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"holds no split; expected files such as train_ims.npy .* Check the path"):
+    with pytest.raises(InputError, match=r"(?s)is none of the inputs.*precomp layout \(train_ims.npy, train_caps.txt"):
         describe(tmp_path)
     put(tmp_path / "a", "train", some_features(1), "a\n")
     with pytest.raises(InputError, match="no split 'test'"):

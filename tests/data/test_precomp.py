@@ -251,10 +251,10 @@ def test_refused(folder: Path, case: str) -> None:
 def test_tsv_rows_need_two_columns(folder: Path) -> None:
     (folder / "train_caps.txt").unlink()
     (folder / "train_caps.tsv").write_text("1\ta\nb\n3\tc\td\n4\t \n")
-    assert [f"{p.file.name} {p.row} {p.what}" for p in find_problems(read_split(folder, "train"))] == [
-        "train_caps.tsv 2 the line has 1 columns ('b'); expected 2: id TAB caption",
-        "train_caps.tsv 3 the line has 3 columns ('3\\tc\\td'); expected 2: id TAB caption",
-        "train_caps.tsv 4 the caption is empty; expected at least one word",
+    assert [str(p).rpartition(". ")[0] for p in find_problems(read_split(folder, "train"))] == [
+        "train_caps.tsv, line 2: the line has 1 columns ('b'); expected 2: id TAB caption",
+        "train_caps.tsv, line 3: the line has 3 columns ('3\\tc\\td'); expected 2: id TAB caption",
+        "train_caps.tsv, line 4: the caption is empty; expected at least one word",
     ]
 
 
@@ -303,6 +303,6 @@ def test_every_chunk_is_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(precomp_files, "_CHUNK_BYTES", 2 * array[0].nbytes)
     assert [start for start, _ in precomp_files.chunks(array)] == [0, 2]
     problems = find_problems(read_split(folder, "train"))
-    assert [(p.row, p.what[:8]) for p in problems] == [(0, "region 2"), (3, "region 1")]
+    assert [(p.row, p.detail[:8]) for p in problems] == [(0, "region 2"), (3, "region 1")]
     monkeypatch.setattr(precomp_files, "_CHUNK_BYTES", 1)
     assert [len(rows) for _, rows in precomp_files.chunks(array)] == [1] * 4

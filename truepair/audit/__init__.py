@@ -9,18 +9,16 @@ if TYPE_CHECKING:
     from truepair.audit.audit import audit
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.result import AuditResult, Rematch, Verdict
-    from truepair.data.open_collection import open_collection
 
 _HOME = {
     "audit": "truepair.audit.audit",
-    "open_collection": "truepair.data.open_collection",
     "AuditOptions": "truepair.audit.options",
     "CrossFitting": "truepair.audit.options",
     "AuditResult": "truepair.audit.result",
     "Rematch": "truepair.audit.result",
     "Verdict": "truepair.audit.result",
 }
-__all__ = ["AuditOptions", "AuditResult", "CrossFitting", "Rematch", "Verdict", "audit", "open_collection"]
+__all__ = ["AuditOptions", "AuditResult", "CrossFitting", "Rematch", "Verdict", "audit"]
 
 
 def __getattr__(name: str) -> Any:

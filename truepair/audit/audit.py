@@ -18,6 +18,8 @@ from truepair.audit.result import AuditResult, Rematch, Verdict
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.scorers import scorer_for
 from truepair.data.collection import Collection, PairsCollection
+from truepair.data.config import Reading
+from truepair.data.open import open_as
 from truepair.data.pairs import BoolArray, Pairs
 from truepair.files import write_json_atomically
 from truepair.progress import Progress, Say
@@ -42,7 +44,7 @@ def audit(
     trained on folds (`crossfit`): no pair by one that saw it.
 
     Args:
-        pairs: `Pairs`, a collection (`inputs.open_collection`), or the name of a source.
+        pairs: `Pairs`, a collection (`truepair.open`), or the name of a source.
         out: folder for the results: pairs.parquet, summary.json, problems.parquet, duplicates.parquet, and the page. An
             audit that was cut off goes on there. None writes nothing (and cannot be resumed).
         run: folder of a finished run.
@@ -64,8 +66,8 @@ def audit(
     run, out = (None if path is None else Path(path) for path in (run, out))
     data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
-    check_request(data, out, run=run, options=options, crossfit=crossfit, export=export, source=asked["source"])
-    collection = data if isinstance(data, Collection) else opened(data, progress)
+    check_request(data, out, run=run, options=options, crossfit=crossfit, export=export)
+    collection = data if isinstance(data, Collection) else open_as(data, None, Reading(progress=progress))
     scorer, told = scorer_for(collection, run, options, crossfit), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
         folder.begin(identity_of(scorer, run))
@@ -80,12 +82,6 @@ def audit(
         if out is not None:
             write(result, folder, export, told.say, page)
     return result
-
-
-def opened(source: str | Path, progress: bool | None) -> Collection:
-    from truepair.data.open_collection import open_collection
-
-    return open_collection(source, progress=progress)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from truepair.audit.export.check import check_export
 from truepair.audit.folder import AuditFolder
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.data.collection import Collection, EmbeddingCollection
-from truepair.data.open_collection import no_embeddings_there
+from truepair.data.config import Reading
+from truepair.data.open import EMBEDDINGS, format_of, no_embeddings_there
 from truepair.data.storage.urls import is_url
 from truepair.errors import InputError
 
@@ -32,7 +33,6 @@ def check_request(
     embeddings: bool = False,
     noise: bool = False,
     table: str | None = None,
-    source: str | None = None,
 ) -> None:
     """Refuse what cannot be audited as it is asked.
 
@@ -41,7 +41,6 @@ def check_request(
         embeddings: the input was said to be embeddings.
         noise: its pairs are to be mismatched first, for a trial.
         table: the table of the input that was named.
-        source: the name of the input, where it has one.
 
     Raises:
         InputError: options do not go with each other or with the input, or are URLs where files are needed.
@@ -76,8 +75,8 @@ def check_request(
     if out is not None:
         AuditFolder(out).check()
         if export:
-            check_export(export, data, AuditFolder(out), keep=options.keep, source=source)
-    if noise and "own" in export and not is_precomp_name(data, source):
+            check_export(export, data, AuditFolder(out), keep=options.keep)
+    if noise and "own" in export and not written_from_pairs(data, table):
         raise InputError(
             f"{name}: with noise its pairs are not those of its files, so they cannot be written in its own format. "
             "Export ids, csv, jsonl or parquet instead"
@@ -85,16 +84,13 @@ def check_request(
 
 
 def is_embedded(source: str | Path, table: str | None) -> bool:
-    from truepair.data.formats.embeddings.files import is_embeddings
-
-    return table is None and is_embeddings(source)
+    return table is None and EMBEDDINGS.recognises(source, Reading())
 
 
-def is_precomp_name(data: Collection | str | Path, source: str | None) -> bool:
-    from truepair.data.formats.precomp.write import is_precomp
-
-    name = source if isinstance(data, Collection) else str(data)
-    return name is not None and is_precomp(name)
+def written_from_pairs(data: Collection | str | Path, table: str | None) -> bool:
+    """Whether an export holds the noise of a trial, being written from the pairs and not from the files."""
+    kind = data if isinstance(data, Collection) else format_of(data, Reading(table=table)).collection
+    return kind.written_from_pairs
 
 
 def check_method(name: str) -> None:

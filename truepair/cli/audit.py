@@ -9,7 +9,7 @@ from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_options, given_options
-from truepair.cli.shared import use_threads
+from truepair.cli.shared import DATA_HELP, add_reading, use_threads
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -20,11 +20,6 @@ against it; suspicious ones the caption and the image that fit better. Nothing o
 
 Pairs are scored by models trained on folds, each pair by one that never saw it; or by a finished run (--run); or,
 where DATA are embeddings, as they are."""
-
-DATA_HELP = """\
-a folder of pictures with a table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table; tar shards in the
-webdataset layout; embeddings (img_emb/ and text_emb/, or "images.npy,texts.npy"), also as URLs (s3://bucket/folder); a
-precomp folder; or scenes"""
 
 EPILOG = """\
 examples:
@@ -60,11 +55,8 @@ def add_audit(commands: Any) -> None:
         "[own: the format of DATA]",
     )
     parser.add_argument("--split", metavar="NAME", help="split to audit [default: train, or all of a table]")
-    source = parser.add_argument_group("reading pictures and tables")
-    source.add_argument("--table", metavar="FILE", help="the table of DATA, where there are several")
-    source.add_argument("--caption", metavar="COLUMN", help="column(s) that hold captions, or first")
-    source.add_argument("--image", metavar="COLUMN", help="column that holds the paths of pictures")
-    source.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")
+    parser.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")
+    add_reading(parser, shares=False)
     add_options(parser, "audit", AuditOptions)
     add_options(parser, "models that are trained (neither embeddings nor --run)", CrossFitting)
     trial = parser.add_argument_group("trial with a known truth")
@@ -87,7 +79,7 @@ def run_audit(options: argparse.Namespace) -> None:
     from truepair.audit.early_checks import check_request
     from truepair.audit.folder import AuditFolder
     from truepair.audit.tables import summary_text
-    from truepair.data.open_collection import open_collection
+    from truepair.data.open import open as open_source
     from truepair.pages.audit.audited import audit_with_page
 
     if options.noise and options.noise_index:
@@ -111,7 +103,7 @@ def run_audit(options: argparse.Namespace) -> None:
     reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
     trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
-        collection = mismatched(open_collection(options.data, **reading, progress=quiet), options)
+        collection = mismatched(open_source(options.data, **reading, progress=quiet), options)
         result = audit_with_page(
             collection,
             options.out,

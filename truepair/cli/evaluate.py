@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truepair.cli.figures import class_table, map_table, recall_table, two_stage_report
-from truepair.cli.shared import DATA_HELP
+from truepair.cli.shared import DATA_HELP, add_reading, given_reading, reading_of
+from truepair.data.config import Reading
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
 
@@ -53,6 +55,7 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     parser.add_argument("--device", default="auto", metavar="NAME", help=f"{DEVICE_HELP} [default: auto]")
+    add_reading(parser)
     stages = parser.add_argument_group("retrieval in two stages")
     stages.add_argument("--propose", type=Path, metavar="GLOBAL_RUN", help="run that proposes candidates, quickly")
     stages.add_argument("--top", type=int, metavar="K", help="candidates of each query, which RUN then ranks")
@@ -191,17 +194,24 @@ def proposer_of(run: Path, device: torch.device) -> EnsembleModel:
 
 
 def pairs_of(options: argparse.Namespace) -> Pairs:
-    """The pairs to evaluate on."""
-    from truepair.data.open import load
+    """The pairs to evaluate on; data that a run was trained on are read and split as that run did it."""
+    from truepair.data.config import DataConfig
+    from truepair.data.open import load_as
+    from truepair.training.run_folder import RunFolder
 
-    pairs = load(options.data, options.split)
+    asked, kept = DataConfig(options.data).resolved().source, {}
+    for config in [RunFolder(run).read_config() for run in options.runs]:
+        if (config.get("data") or {}).get("source") == asked:
+            kept = vars(replace(DataConfig.read(config["data"]).reading, label=None))
+            break
+    pairs = load_as(options.data, options.split, Reading(**{**kept, **given_reading(options)}))
     return pairs if options.images is None else pairs.first_images(options.images)
 
 
 def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
     """The labelled pairs to evaluate on; data that a run was trained on as that run read them: the same classes."""
     from truepair.data.config import DataConfig
-    from truepair.data.open import load, load_splits
+    from truepair.data.open import load_as, load_splits
     from truepair.training.run_folder import RunFolder
 
     asked = DataConfig(options.data).resolved().source
@@ -209,9 +219,9 @@ def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
     for config in [RunFolder(run).read_config() for run in options.runs]:
         data = config.get("data") or {}
         if data.get("source") == asked and options.label in (None, data.get("label")):
-            splits = load_splits(DataConfig(**data), seed=config["training"]["seed"])
+            splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
             pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}.get(options.split)
             break
     if pairs is None:
-        pairs = load(options.data, options.split, label=options.label)
+        pairs = load_as(options.data, options.split, reading_of(options))
     return pairs if options.images is None else pairs.first_images(options.images)

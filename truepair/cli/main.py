@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what is printed any more.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    warnings.formatwarning = lambda message, *_, **__: f"truepair: {message}\n"
     options = build_parser(given).parse_args(given)
     warnings.formatwarning = one_line
     try:

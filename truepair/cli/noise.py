@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.shared import DATA_HELP
+from truepair.cli.shared import DATA_HELP, add_reading, reading_of
 from truepair.errors import InputError
 
 
@@ -33,12 +33,13 @@ def add_noise(commands: Any) -> None:
     )
     parser.add_argument("--split", default="train", metavar="NAME", help="split to alter [default: train]")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="index file (.npy) to write")
+    add_reading(parser)
     parser.set_defaults(command=run_noise)
 
 
 def run_noise(options: argparse.Namespace) -> None:
     from truepair.data.noise import inject_noise, write_noise_index
-    from truepair.data.open import load
+    from truepair.data.open import load_as
 
     if options.kind in ("symmetric", "asymmetric"):
         run_label_noise(options)
@@ -47,7 +48,8 @@ def run_noise(options: argparse.Namespace) -> None:
         if getattr(options, option) is not None:
             name = f"--{option}".replace("_", "-")
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
-    pairs = inject_noise(load(options.data, options.split), options.rate, kind=options.kind, seed=options.seed)
+    pairs = load_as(options.data, options.split, reading_of(options))
+    pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
     write_noise_index(pairs, options.out, layout=options.kind)
     rate = 100 * (pairs.mismatch_rate or 0)
     print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
@@ -57,9 +59,9 @@ def run_label_noise(options: argparse.Namespace) -> None:
     """Write the given labels of a split after noise; the run that uses them needs the same classes."""
     from truepair.data.classes import keep_classes
     from truepair.data.label_noise import inject_label_noise, write_label_index
-    from truepair.data.open import load
+    from truepair.data.open import load_as
 
-    pairs = load(options.data, options.split, label=options.label)
+    pairs = load_as(options.data, options.split, reading_of(options))
     if options.least_class_pairs is not None:
         pairs, _ = keep_classes(pairs, (), least=options.least_class_pairs)
     pairs = inject_label_noise(pairs, options.rate, kind=options.kind, seed=options.seed)

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
+from truepair.data.config import Reading
 from truepair.errors import InputError
 
 DATA_HELP = (
-    "a folder in the field's precomp layout ({split}_ims.npy, {split}_caps.txt or .tsv, …); a file of labelled "
-    "features (.mat, .npz, .h5, .hdf5, .h5py) or Wikipedia's folder of them; a folder of pictures with a .jsonl table; "
-    "or scenes, the built-in drawings (scenes:500 for 500 training pictures)"
+    "a folder of pictures with a table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table; tar shards in "
+    'the webdataset layout; embeddings (img_emb/ and text_emb/, or "images.npy,texts.npy"), also as URLs '
+    "(s3://bucket/folder); a folder in the field's precomp layout; a file of labelled features (.mat, .npz, .h5, …) or "
+    "Wikipedia's folder; or scenes, the built-in drawings (scenes:500 for 500 training pictures)"
 )
+
+
+def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True) -> None:
+    """The options that say how a table or shards are read, and how splits are drawn where there are none."""
+    group = parser.add_argument_group("reading pictures and tables")
+    group.add_argument("--table", metavar="FILE", help="the table of DATA, where there are several")
+    group.add_argument("--caption", metavar="COLUMN", help="column(s) that hold captions, or first [default: all]")
+    group.add_argument("--image", metavar="COLUMN", help="column that holds the paths of pictures")
+    if shares:
+        help_text = "DATA without splits: share of its images drawn as {}, as train draws it"
+        group.add_argument("--dev-share", type=float, metavar="X", help=help_text.format("dev"))
+        group.add_argument("--test-share", type=float, metavar="X", help=help_text.format("test"))
+        group.add_argument("--split-seed", type=int, metavar="N", help="seed of that draw [default: 0]")
+
+
+def given_reading(options: argparse.Namespace) -> dict[str, object]:
+    """What the command line says of `Reading`."""
+    names = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed")
+    return {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    return Reading(**given_reading(options))  # type: ignore[arg-type]
 
 
 def use_threads(count: int | None) -> None:

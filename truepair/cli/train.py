@@ -57,7 +57,7 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         "--model",
         choices=list(ENGINES),
         metavar="ENGINE",
-        help=f"similarity engine: {', '.join(ENGINES)} [default: global]",
+        help=f"similarity engine: {', '.join(ENGINES)} [default: global; mlp where texts are vectors]",
     )
     parser.add_argument(
         "--as-printed",
@@ -137,7 +137,7 @@ def job_of(options: argparse.Namespace) -> Any:
         if foreign and name != method:
             option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
-    model = options.model or "global"
+    model = options.model or default_engine(options)
     for option, names in options_of_others(options, engine_configs(), model):
         owners = " and ".join(names)
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
@@ -187,6 +187,14 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
         merged[part] = {**given, **fixed}
     setup = Setup(TrainingConfig(**merged["training"]), model, preset.augmentation)
     return Job(data=data, method=method, method_options=merged["method"], setup=setup)
+
+
+def default_engine(options: argparse.Namespace) -> str:
+    """The MLP where both sides of the data are vectors, which it projects into one space; else the global engine."""
+    from truepair.data.open import format_of
+
+    data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
+    return "mlp" if options.data is not None and format_of(data.source, data.reading).vectors else "global"
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ def _keep(pairs: Pairs, kept: BoolArray) -> Pairs:
     if not inside.any():
         raise InputError(f"{pairs.name}: none of its {len(pairs)} pairs is of a class that stays; ask for fewer pairs")
     number = np.where(kept, np.cumsum(kept) - 1, -1)
-    rest = pairs if inside.all() else _compact(pairs.take(np.flatnonzero(inside)))
+    rest = pairs if inside.all() else pairs.take(np.flatnonzero(inside)).compact()
     renamed = tuple(name for name, keep in zip(pairs.class_names, kept, strict=True) if keep)
     given, truth = (None if labels is None else number[labels] for labels in (rest.labels, rest.true_labels))
     if given is not None and (given < 0).any():
@@ -63,32 +63,6 @@ def _keep(pairs: Pairs, kept: BoolArray) -> Pairs:
             "out; leave out small classes before adding label noise"
         )
     return replace(rest, labels=given, true_labels=truth, class_names=renamed)
-
-
-def _compact(pairs: Pairs) -> Pairs:
-    """The same pairs without the images and texts that stand in none of them."""
-    used = pairs.image_index if pairs.true_image is None else np.append(pairs.image_index, pairs.true_image)
-    images = np.unique(used)
-    texts, text_index = np.unique(pairs.text_index, return_inverse=True)
-    side, words = pairs.images, pairs.texts
-    return replace(
-        pairs,
-        images=replace(
-            side,
-            features=side.features[images],
-            ids=tuple(side.ids[row] for row in images),
-            pictures=None if side.pictures is None else side.pictures[images],
-        ),
-        texts=replace(
-            words,
-            captions=tuple(words.captions[row] for row in texts),
-            ids=tuple(words.ids[row] for row in texts),
-            features=None if words.features is None else words.features[texts],
-        ),
-        image_index=np.searchsorted(images, pairs.image_index).astype(np.int64),
-        text_index=text_index.astype(np.int64),
-        true_image=None if pairs.true_image is None else np.searchsorted(images, pairs.true_image).astype(np.int64),
-    )
 
 
 def _truth(pairs: Pairs) -> IntArray:

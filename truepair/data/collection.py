@@ -1,13 +1,16 @@
-"""What is audited: pairs as their source gives them, whatever the source, and the entries that cannot be used."""
+"""What `open` gives: pairs as their source has them, whatever the source, and the entries that cannot be used."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
+from truepair.data.selection import Selection
+from truepair.errors import InputError
 
 _T = TypeVar("_T")
 
@@ -22,7 +25,7 @@ class Problem:
         row: its place in that file from 0 (row of a table or an array, member of a shard); −1 for a whole file.
         reason: what kind, in a word or two joined by hyphens: "missing-picture", "broken-picture", "nan-row", …
         detail: the same in a sentence, with what was found and what would help.
-        used: whether the entry was audited all the same ("long-caption" is cut, not dropped).
+        used: whether the entry is used all the same ("long-caption" is cut, not dropped).
     """
 
     entry: str
@@ -31,6 +34,10 @@ class Problem:
     reason: str
     detail: str
     used: bool = False
+
+    def __str__(self) -> str:
+        place = self.file if self.row < 0 or self.detail.startswith(self.entry) else f"{self.file}, {self.entry}"
+        return f"{place}: {self.detail}"
 
 
 class Collection(ABC):
@@ -41,10 +48,15 @@ class Collection(ABC):
     Attributes:
         name: for messages and reports ("my_data", "fashion_precomp/train"); never a whole path.
         problems: entries that were left out or altered when the source was opened.
+        writable: whether `write` can write these pairs in a format of their own.
+        written_from_pairs: whether it writes the pairs as they are, with noise that was injected into them, instead of
+            parts of the source's files.
     """
 
     name: str
     problems: Sequence[Problem]
+    writable: bool = False
+    written_from_pairs: bool = False
 
     @abstractmethod
     def __len__(self) -> int:
@@ -73,6 +85,28 @@ class Collection(ABC):
     def mismatched(self) -> BoolArray | None:
         """(N,) True where a pair is known to be mismatched; None when nobody knows. Only ever used for scoring."""
         return None
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The file a pair stands in, and its place there from 0, as far as that is known."""
+        return self.name, row
+
+    def load(self) -> Pairs:
+        """The same pairs as arrays, in the same order and of the same ids; all of them, so they must fit the memory.
+
+        Raises:
+            InputError: they do not, or none can be used.
+        """
+        raise InputError(f"{self.name} cannot be read into arrays")
+
+    def write(self, selection: Selection, folder: Path) -> None:
+        """Write the kept pairs into a new folder, in the format of the source, to be opened in its place.
+
+        Raises:
+            InputError: these pairs have no format of their own, or are not those of its files any more.
+        """
+        raise InputError(
+            f"{self.name} has no format of its own that can be written. Export ids, csv, jsonl or parquet instead"
+        )
 
 
 class PairsCollection(Collection):
@@ -103,11 +137,24 @@ class PairsCollection(Collection):
         return self.pairs.source_rows[rows]
 
     def picture(self, row: int) -> Array | None:
-        pictures = self.pairs.images.pictures
-        return None if pictures is None else pictures[self.pairs.image_index[row]]
+        return self.pairs.images.picture(int(self.pairs.image_index[row]))
 
     def mismatched(self) -> BoolArray | None:
         return self.pairs.mismatched
+
+    def place(self, row: int) -> tuple[str, int]:
+        return self.name, int(self.pairs.source_rows[row])
+
+    def load(self) -> Pairs:
+        return self.pairs
+
+    def check_pairs_are_of_files(self) -> None:
+        """Raises InputError: noise was injected, so that the files do not hold these pairs."""
+        if self.pairs.mismatched is not None and self.pairs.mismatched.any():
+            raise InputError(
+                f"{self.name}: noise was injected, and its pairs are not those of its files. Export ids, csv, jsonl or "
+                "parquet instead"
+            )
 
 
 class EmbeddingCollection(Collection):
@@ -140,6 +187,10 @@ class EmbeddingCollection(Collection):
         """The same (anything, start, stop), each read when it comes; a store may fetch the next ones meanwhile."""
         return ranges
 
-    def place(self, row: int) -> tuple[str, int]:
-        """The file a row stands in, and its place there from 0."""
-        return self.name, row
+    def load(self) -> Pairs:
+        """Rows that are not finite or all zero are left out. Rows in a row of one image (of one name, or equal bit by
+        bit) are captions of it.
+        """
+        from truepair.data.vectors import load_vectors
+
+        return load_vectors(self)

@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from truepair.errors import InputError
+from truepair.data.storage.urls import is_url
+from truepair.errors import InputError, TruepairError
+from truepair.files import options_from
 from truepair.option import option
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source is read; each kind of source takes the options that mean something to it.
+
+    Attributes:
+        table: which table of a folder of pictures, if it holds several; else a path, for one that lies elsewhere (the
+            paths in it are relative to the folder all the same).
+        caption: column or columns (with commas) of a table, or member or field of shards, that hold captions. "first"
+            takes the first caption of each row or sample only; by default ("all") every one of them is a pair.
+        image: column of a table that holds the paths of pictures.
+        label: column or field that gives each pair its class.
+        dev_pairs: for labelled features without a validation part: how many test rows, the first ones, are for
+            validation; None means a third.
+        dev_share, test_share: for sources without splits: shares of their images to draw as dev and test.
+        split_seed: of that draw.
+        cache: folder for the features of pictures; `$TRUEPAIR_CACHE`, else `~/.cache/truepair` by default.
+        progress: whether to draw a bar while pictures are described; None draws one on a terminal.
+    """
+
+    table: str | None = None
+    caption: str | None = None
+    image: str | None = None
+    label: str | None = None
+    dev_pairs: int | None = None
+    dev_share: float | None = None
+    test_share: float | None = None
+    split_seed: int = 0
+    cache: Path | None = None
+    progress: bool | None = None
+
+
+_LATER = ("table", "image", "dev_share", "test_share", "split_seed")
+"""Options that runs of earlier versions did not keep: left out of what a run keeps where they are not used."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +60,14 @@ class DataConfig:
     )
     noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed")
     noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")
+    table: str | None = option(None, "the table of DATA, where there are several")
+    caption: str | None = option(
+        None, "column(s) that hold captions, or first for one a row; default: known by name, all captions"
+    )
+    image: str | None = option(None, "column that holds the paths of pictures; default: known by name")
+    dev_share: float | None = option(None, "DATA without splits: share of its images to draw as dev; default: none")
+    test_share: float | None = option(None, "DATA without splits: share of its images to draw as test; default: none")
+    split_seed: int = option(0, "seed of that draw")
     label: str | None = option(None, "column that gives each pair its class; feature files have their own labels")
     label_noise: float = option(0.0, "share of training labels to draw anew on purpose, in [0, 1]")
     label_noise_kind: Literal["symmetric", "asymmetric"] = option(
@@ -50,19 +95,70 @@ class DataConfig:
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}; expected at least {least}")
 
+    @property
+    def reading(self) -> Reading:
+        return Reading(
+            table=self.table,
+            caption=self.caption,
+            image=self.image,
+            label=self.label,
+            dev_pairs=self.dev_pairs,
+            dev_share=self.dev_share,
+            test_share=self.test_share,
+            split_seed=self.split_seed,
+        )
+
     def resolved(self) -> DataConfig:
         """The same with absolute paths, so that a run can be repeated from anywhere."""
 
         def absolute(path: str | None) -> str | None:
-            return path if path is None or path.startswith("scenes") else str(Path(path).resolve())
+            return path if path is None or path.startswith("scenes") or is_url(path) else str(Path(path).resolve())
 
+        source = ",".join(absolute(part) or "" for part in self.source.split(",")) if self.two_arrays else self.source
+        table = self.table
+        if table is not None and not (Path(self.source) / table).is_file():
+            table = absolute(table)
         return replace(
             self,
-            source=absolute(self.source) or "",
+            source=source if self.two_arrays else absolute(source) or "",
+            table=table,
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             vocabulary=absolute(self.vocabulary),
         )
+
+    @property
+    def two_arrays(self) -> bool:
+        """Whether the source is "images.npy,texts.npy"."""
+        parts = self.source.split(",")
+        return len(parts) == 2 and all(part.strip().endswith(".npy") for part in parts)
+
+    def saved(self) -> dict[str, Any]:
+        """What a run keeps, with absolute paths; `read` gives it back."""
+        kept = asdict(self.resolved())
+        for option in fields(self):
+            if option.name in _LATER and kept[option.name] == option.default:
+                del kept[option.name]
+        # Earlier versions read the first caption of each line of a .jsonl table, and kept no such option.
+        caption = kept.pop("caption")
+        if self._is_jsonl_folder():
+            caption = None if caption == "first" else caption or "all"
+        return kept if caption is None else {**kept, "caption": caption}
+
+    @classmethod
+    def read(cls, saved: Any, place: str = "data", *, error: type[TruepairError] = InputError) -> DataConfig:
+        """The data that a run kept, one of an earlier version included.
+
+        Raises:
+            error: it has an option that is not known here, or one of another type; as `options_from`.
+        """
+        config = options_from(cls, saved, place, error=error)
+        first = "caption" not in saved and config._is_jsonl_folder()
+        return replace(config, caption="first" if first else config.caption)
+
+    def _is_jsonl_folder(self) -> bool:
+        folder = Path(self.source)
+        return not is_url(self.source) and any(folder.glob("*.jsonl")) and not any(folder.glob("*_ims.npy"))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from truepair.data.formats.precomp.precomp_problems import Problem
+from truepair.data.collection import Problem
 
+MOST_PROBLEMS = 20
 _MOST_CLASSES = 12
 
 
@@ -86,7 +87,8 @@ class SplitDescription:
         class_counts: class -> pairs of it, those of no pair included; empty without labels.
         unseen_classes: classes with pairs here and none in training; None where that is unknown.
         label_noise_rate: share of wrong labels, None where the truth is unknown.
-        problems: the first of what keeps the split from loading; `problem_count` counts all.
+        problems: the first of what keeps the split, or entries of it, from being used; `problem_count` counts all.
+        copies: how many times in a row the files hold each image, which then is one image (`data/repeats.py`).
     """
 
     name: str
@@ -101,6 +103,7 @@ class SplitDescription:
     class_counts: dict[str, int] = field(default_factory=dict)
     unseen_classes: tuple[str, ...] | None = None
     label_noise_rate: float | None = None
+    copies: int = 1
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,9 @@ def _render(split: SplitDescription) -> str:
         rows += [("texts", f"{split.text_features.count}"), *_array_rows(split.text_features, "text")]
     per_image = "the counts do not fit each other" if split.captions_per_image is None else split.captions_per_image
     rows.append(("captions an image", f"{per_image}"))
+    if split.copies > 1:
+        held = f"the files hold each image {split.copies} times in a row; it is one image with all their captions"
+        rows.append(("repeated rows", held))
     if split.label_columns:
         columns = ", ".join(f"{name} ({count})" for name, count in split.label_columns.items())
         rows.append(("label columns", f"{columns}"))

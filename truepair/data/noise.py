@@ -57,6 +57,8 @@ def write_noise_index(pairs: Pairs, path: Path | str, *, layout: Literal["captio
     - "caption": int64[texts], entry t is the image of text t (NCR, BiCro, PC2, L2RM).
     - "image": int64[images], entry i is the image that the captions of image i point to (RCL).
 
+    Images are numbered as the rows of the source's files, which may hold each image several times (`Images.copies`).
+
     Raises:
         InputError: the file exists with other content; a text stands in no pair or in several ("caption"); the truth
             is unknown or captions of one image point to different images ("image").
@@ -68,6 +70,9 @@ def write_noise_index(pairs: Pairs, path: Path | str, *, layout: Literal["captio
         index = _image_layout(pairs)
     else:
         raise InputError(f'noise index layout is {layout!r}; expected "caption" or "image"')
+    copies = pairs.images.copies
+    if copies > 1:  # the field's codes read the files as they are: the first row of the image is meant
+        index = copies * (index if layout == "caption" else np.repeat(index, copies))
     buffer = BytesIO()
     np.save(buffer, index, allow_pickle=False)
     write_bytes_atomically(path, buffer.getvalue(), overwrite=False)
@@ -85,7 +90,11 @@ def apply_noise_index(pairs: Pairs, path: Path | str) -> Pairs:
     """
     index = _read_index(Path(path), pairs)
     truth = _truth(pairs)
-    image_index = index[pairs.text_index] if len(index) == len(pairs.texts) else index[truth]
+    copies = pairs.images.copies
+    if len(index) == len(pairs.texts):
+        image_index = index[pairs.text_index] // copies
+    else:
+        image_index = index[::copies][truth] // copies
     return replace(pairs, image_index=image_index, true_image=truth)
 
 
@@ -138,7 +147,7 @@ def _image_layout(pairs: Pairs) -> IntArray:
 
 
 def _read_index(path: Path, pairs: Pairs) -> IntArray:
-    texts, images = len(pairs.texts), len(pairs.images)
+    texts, images = len(pairs.texts), len(pairs.images) * pairs.images.copies
     expected = f"expected {texts} whole numbers (one a caption) or {images} (one an image), each the number of an image"
     index = read_npy_index(path, expected)
     if index.dtype.kind not in "iu" or index.ndim != 1:

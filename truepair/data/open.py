@@ -1,110 +1,210 @@
-"""`load`: from the name of a source to `Pairs`. One line a format; the formats themselves live in their own files."""
+"""`open`: the one way in for data. From the name of a source to its pairs, whatever it is.
+
+A kind of source is one `Format` with its reader and its writer side by side in a folder of `formats/`, and a line here.
+"""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from functools import lru_cache
+import warnings
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from truepair.data.classes import keep_classes
-from truepair.data.config import DataConfig
-from truepair.data.formats.labelled.feature_files import feature_splits, is_feature_file, load_features
-from truepair.data.formats.labelled.wikipedia import is_wikipedia, load_wikipedia, wikipedia_splits
-from truepair.data.formats.precomp.precomp import load_precomp
-from truepair.data.formats.precomp.precomp_files import available_splits
-from truepair.data.formats.tables.picture_table import is_picture_table, load_picture_table, table_splits
+from truepair.data.collection import Collection, PairsCollection
+from truepair.data.config import DataConfig, Reading
+from truepair.data.formats.embeddings.files import Embeddings
+from truepair.data.formats.format import Format
+from truepair.data.formats.labelled.feature_files import LabelledFeatures
+from truepair.data.formats.labelled.wikipedia import Wikipedia
+from truepair.data.formats.precomp.precomp import Precomp
+from truepair.data.formats.scenes.source import ScenesFormat
+from truepair.data.formats.shards.shards import Shards
+from truepair.data.formats.tables.drafts import NO_LABEL
+from truepair.data.formats.tables.tables import Tables
 from truepair.data.label_noise import apply_label_index, inject_label_noise
 from truepair.data.noise import apply_noise_index, inject_noise
-from truepair.data.pairs import Images, Pairs, Texts
+from truepair.data.pairs import Pairs
+from truepair.data.splits import check_shares, named, take_share
+from truepair.data.storage.urls import is_url
 from truepair.errors import InputError
 
-SCENES_COUNTS = {"train": 2000, "dev": 500, "test": 500}
-_SCENES_NAME = re.compile(r"scenes(?::(\d+))?(?::(\d+))?")
+TABLES, EMBEDDINGS, SCENES = Tables(), Embeddings(), ScenesFormat()
+FORMATS: tuple[Format, ...] = (SCENES, LabelledFeatures(), Wikipedia(), Precomp(), EMBEDDINGS, Shards(), TABLES)
+"""All kinds of sources; the first that recognises a source reads it."""
 
 
-def load(source: str | Path, split: str = "train", *, label: str | None = None, dev_pairs: int | None = None) -> Pairs:
-    """The pairs of one split of a source.
+class UnusedEntries(UserWarning):
+    """Some entries of a source cannot be used."""
+
+
+def open(
+    source: str | Path,
+    split: str | None = None,
+    *,
+    table: str | None = None,
+    caption: str | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    dev_pairs: int | None = None,
+    dev_share: float | None = None,
+    test_share: float | None = None,
+    split_seed: int = 0,
+    cache: Path | None = None,
+    progress: bool | None = None,
+) -> Collection:
+    """The usable pairs of a source, and the problems met on the way. What can be opened can be described, trained on,
+    audited and exported: the same pairs in the same order, of the same ids.
 
     Args:
-        source: a folder in the field's "precomp" layout (`{split}_ims.npy`, `{split}_caps.txt`, …); a file of labelled
-            features (.mat, .npz, .h5, .hdf5, .h5py: `feature_files.py`) or the Wikipedia folder (`wikipedia.py`); a
-            folder of pictures with a .jsonl table (`picture_table.py`); or `scenes`, the built-in drawings;
-            `scenes:500` has 500 training pictures instead of 2,000, `scenes:500:7` other ones.
-        split: train, dev (or val), test (or testall).
-        label: column of `{split}_meta.tsv` or of the table that gives each pair its class; None for no labels. Feature
-            files have labels of their own.
-        dev_pairs: for feature files without a validation part: how many test rows, the first ones, are for validation;
-            None means a third.
+        source: see the table in `docs/data.md`; what the folder or file holds decides. A URL may hold embeddings.
+        split: train, dev (or val), test (or testall), or any other name that the source gives to a part of it. Without
+            one, tables, shards and embeddings are read whole, all others give "train". Of a source without splits,
+            "train" is all of it.
+        table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache, progress: see `Reading`.
 
     Raises:
-        InputError: the source or split does not exist, or holds something that cannot be trained on; the message names
-            file, row and remedy.
+        InputError: the source is none of these, an option does not go with it, there is no such split, or nothing in
+            it can be used; the message names file, row and remedy.
+        TruepairError: the cache folder cannot be written to, or an object store fails.
     """
-    path = Path(source)
-    if has_own_labels(source):
-        if label is not None:
-            raise InputError(f"{source} has its own labels; leave out the label option ({label!r})")
-        read = load_wikipedia if is_wikipedia(path) else load_features
-        return read(path, split, dev_pairs=dev_pairs)
-    if dev_pairs is not None:
-        raise InputError(f"dev_pairs is for files of labelled features, and {source} is none; leave it out")
-    scenes = _SCENES_NAME.fullmatch(str(source))
-    if scenes is None:
-        read_folder = load_picture_table if is_picture_table(path) else load_precomp
-        return read_folder(path, split, label=label)
-    if label is not None:
-        raise InputError("the scenes have no label column; leave out the label option")
-    return _load_scenes(split, int(scenes[1] or SCENES_COUNTS["train"]), int(scenes[2] or 0))
+    reading = Reading(table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache, progress)
+    return open_as(source, split, reading)
+
+
+def open_as(source: str | Path, split: str | None, reading: Reading) -> Collection:
+    """As `open`, with all options in one."""
+    format = format_of(source, reading)
+    check_options(format, source, reading)
+    shares = reading.dev_share is not None or reading.test_share is not None
+    if split is None and not shares:
+        return format.open(source, None, reading)
+    names = format.splits(source, reading)
+    if names and shares:
+        raise InputError(
+            f"{source} has splits of its own ({', '.join(names)}); leave out --dev-share and --test-share, which draw "
+            "some where there are none"
+        )
+    if names or (split == "train" and not shares):
+        return format.open(source, split if names else None, reading)
+    split = split or "train"
+    check_shares(source, split, reading.dev_share, reading.test_share)
+    whole = format.open(source, None, reading)
+    part = take_share(whole.load(), split, reading.dev_share, reading.test_share, seed=reading.split_seed)
+    return PairsCollection(replace(part, name=f"{whole.name}/{split}"), problems=whole.problems)
+
+
+def load(
+    source: str | Path,
+    split: str = "train",
+    *,
+    label: str | None = None,
+    dev_pairs: int | None = None,
+    table: str | None = None,
+    caption: str | None = None,
+    image: str | None = None,
+    dev_share: float | None = None,
+    test_share: float | None = None,
+    split_seed: int = 0,
+) -> Pairs:
+    """The pairs of one split of a source as arrays: `open` in short, for training and evaluation.
+
+    Entries that cannot be used are left out, as `open` leaves them out, and told in a warning (`UnusedEntries`). Where
+    a label was asked for, pairs without one are left out as well.
+
+    Raises:
+        InputError: as `open`; or there are no two classes in the column `label`.
+    """
+    reading = Reading(
+        table, caption, image, label, dev_pairs, dev_share=dev_share, test_share=test_share, split_seed=split_seed
+    )
+    return load_as(source, split, reading)
+
+
+def load_as(source: str | Path, split: str, reading: Reading) -> Pairs:
+    """As `load`, with all options in one."""
+    collection = open_as(source, split, reading)
+    unused = [problem for problem in collection.problems if not problem.used]
+    if unused:
+        warnings.warn(
+            f"{collection.name}: {len(unused)} entries cannot be used and were left out, the first is {unused[0]}. "
+            f"`truepair describe {source}` lists them",
+            UnusedEntries,
+            stacklevel=2,
+        )
+    pairs = collection.load()
+    return pairs if reading.label is None else _labelled_only(pairs, reading.label)
+
+
+def _labelled_only(pairs: Pairs, label: str) -> Pairs:
+    """The pairs that have a class, those without one and the class of these left out."""
+    names = pairs.class_names
+    if len(set(names) - {NO_LABEL}) < 2:
+        raise InputError(
+            f"{pairs.name}: the column {label!r} holds {len(set(names) - {NO_LABEL})} classes; expected two or more"
+        )
+    if pairs.labels is None or NO_LABEL not in names:
+        return pairs
+    rows = np.flatnonzero(pairs.labels != names.index(NO_LABEL))
+    if not len(rows):
+        raise InputError(f"{pairs.name}: no pair has a {label!r}, all are empty; choose another column")
+    left = pairs.take(rows).compact()
+    return replace(left, class_names=names[:-1])
+
+
+def format_of(source: str | Path, reading: Reading | None = None) -> Format:
+    """The kind of a source.
+
+    Raises:
+        InputError: it is none that is understood, does not exist, or is a URL without embeddings.
+    """
+    reading = reading or Reading()
+    if is_url(source):
+        if not EMBEDDINGS.recognises(source, reading):
+            raise InputError(no_embeddings_there(source))
+        return EMBEDDINGS
+    kinds = FORMATS if reading.table is None else (TABLES,)
+    found = next((format for format in kinds if format.recognises(source, reading)), None)
+    if found is None:
+        what = "does not exist" if not Path(source).exists() else "is none of the inputs that are understood"
+        understood = "\n".join(f"- {format.understood}" for format in FORMATS)
+        raise InputError(f"{source} {what}. Give one of these:\n{understood}")
+    return found
+
+
+def check_options(format: Format, source: str | Path, reading: Reading) -> None:
+    """Refuse options that mean nothing to the kind of a source.
+
+    Raises:
+        InputError: there is one.
+    """
+    for option in fields(Reading):
+        given = getattr(reading, option.name)
+        if given != option.default and option.name not in {*format.options, "cache", "progress"}:
+            raise InputError(
+                f"{source} holds {format.holds}, for which there is no option {option.name} ({given!r}); leave it out"
+            )
+
+
+def no_embeddings_there(url: str | Path) -> str:
+    """What is said of a URL at which no embeddings are found."""
+    return (
+        f"{url} holds no embeddings, or none that may be listed. From a store only embeddings are read: a folder with "
+        'img_emb/ and text_emb/, one with images.npy and texts.npy, or both arrays by name, "URL/images.npy,'
+        'URL/texts.npy". Check the URL, or copy other inputs to this machine first'
+    )
 
 
 def is_drawn(source: str | Path) -> bool:
-    """Whether the source is the built-in drawings rather than a folder."""
-    return _SCENES_NAME.fullmatch(str(source)) is not None
+    """Whether the source is the built-in drawings rather than files."""
+    return SCENES.recognises(source, Reading())
 
 
-def has_own_labels(source: str | Path) -> bool:
-    """Whether the source is one of labelled features, which take no label column."""
-    return not is_drawn(source) and (is_wikipedia(Path(source)) or is_feature_file(Path(source)))
-
-
-def splits_of(source: str | Path) -> tuple[str, ...]:
+def splits_of(source: str | Path, reading: Reading | None = None) -> tuple[str, ...]:
     """The names of the splits a source offers, those of which a file is missing included: `load` says which one."""
-    path = Path(source)
-    if is_drawn(source):
-        return tuple(SCENES_COUNTS)
-    if has_own_labels(source):
-        return wikipedia_splits(path) if is_wikipedia(path) else feature_splits(path)
-    return table_splits(path) if is_picture_table(path) else available_splits(path, complete=False)
-
-
-def _load_scenes(split: str, train_count: int, seed: int) -> Pairs:
-    split = {"val": "dev", "testall": "test"}.get(split, split)
-    if split not in SCENES_COUNTS:
-        raise InputError(f"scenes has no split {split!r}; it has {', '.join(SCENES_COUNTS)}")
-    if train_count < 1:
-        raise InputError("scenes needs at least one training picture; use scenes, or scenes:COUNT with COUNT ≥ 1")
-    return _drawn(split, train_count if split == "train" else SCENES_COUNTS[split], seed)
-
-
-@lru_cache(maxsize=4)
-def _drawn(split: str, count: int, seed: int) -> Pairs:
-    from truepair.data.formats.scenes.scenes import draw_scenes
-
-    scenes = draw_scenes(count, seed=seed, split=split)
-    for shared in (scenes.features, scenes.pictures):
-        shared.flags.writeable = False
-    per_image = len(scenes.captions[0])
-    captions = tuple(caption for group in scenes.captions for caption in group)
-    return Pairs(
-        images=Images(scenes.features, tuple(scenes.ids), scenes.pictures),
-        texts=Texts(captions, tuple(f"{image}#{k}" for image in scenes.ids for k in range(per_image))),
-        image_index=np.repeat(np.arange(count, dtype=np.int64), per_image),
-        text_index=np.arange(count * per_image, dtype=np.int64),
-        name=f"scenes/{split}",
-    )
+    reading = reading or Reading()
+    return format_of(source, reading).splits(source, reading)
 
 
 @dataclass(frozen=True)
@@ -129,11 +229,13 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
     if config.label_noise and config.label_noise_index:
         raise InputError("--label-noise and --label-noise-index both say which labels are wrong; give one of them")
-    names = splits_of(config.source)
-    train = _load_as(config, "train")
+    reading = config.reading
+    names = splits_of(config.source, reading)
+    drawn = {"dev": reading.dev_share, "test": reading.test_share}
+    train = load_as(config.source, "train", reading)
     dev, test = (
-        next((_load_as(config, split) for split in either if split in names), None)
-        for either in (("dev", "val"), ("test", "testall"))
+        load_as(config.source, split, reading) if named(split, names) or share is not None else None
+        for split, share in drawn.items()
     )
     if config.least_class_pairs is not None:
         train, (dev, test) = keep_classes(train, (dev, test), least=config.least_class_pairs)
@@ -153,7 +255,3 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     if config.score_images is not None:
         dev, test = (pairs and pairs.first_images(config.score_images) for pairs in (dev, test))
     return Splits(train, dev, test)
-
-
-def _load_as(config: DataConfig, split: str) -> Pairs:
-    return load(config.source, split, label=config.label, dev_pairs=config.dev_pairs)

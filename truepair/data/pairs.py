@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,39 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+class PictureFiles(Protocol):
+    """Pictures that lie on the disk and are decoded when asked for; see `PlacedPictures`."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, row: int) -> Array | None:
+        """(H, W, 3) uint8, longer side at most 192; None where the picture cannot be read any more."""
+        ...
+
+    def resized(self, row: int, size: int) -> Array:
+        """(size, size, 3) uint8, decoded at the resolution that takes; raises InputError where it cannot be read."""
+        ...
+
+    def take(self, rows: IntArray) -> PictureFiles: ...
+
+
 @dataclass(frozen=True)
 class Images:
-    """The image side: region features, and optionally the pixels to show to people.
+    """The image side: region features, and optionally the pixels.
 
     Attributes:
         features: (n, R, D) or (n, D), float16 or float32, often memory-mapped; row i describes image i.
         ids: one name per image.
-        pictures: (n, H, W, 3) uint8 where the source has pixels, else None.
+        pictures: (n, H, W, 3) uint8 where the source has all pixels in memory, else None.
+        files: where the pixels lie otherwise; None where the source has none.
+        copies: how many times in a row the files of the source hold each image; see `repeats.py`.
     """
 
     features: Array
     ids: tuple[str, ...]
     pictures: Array | None = None
+    files: PictureFiles | None = None
+    copies: int = 1
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
@@ -41,6 +61,46 @@ class Images:
     def regions(self) -> int:
         """Regions an image has at most; one vector an image counts as one region."""
         return int(self.features.shape[1]) if self.features.ndim == 3 else 1
+
+    @property
+    def have_pixels(self) -> bool:
+        return self.pictures is not None or self.files is not None
+
+    def picture(self, row: int) -> Array | None:
+        """(H, W, 3) uint8 pixels of an image to show to people; None where there are none."""
+        if self.pictures is not None:
+            return np.asarray(self.pictures[row])
+        return None if self.files is None else self.files.read(row)
+
+    def pixels(self, rows: IntArray, size: int) -> Array:
+        """(len(rows), size, size, 3) uint8: some images in RGB, resized to squares; decoded now, and not kept.
+
+        Raises:
+            InputError: the source has no pixels, or a picture cannot be read any more.
+        """
+        from truepair.data.pictures.decode import resized
+
+        files, pictures = self.files, self.pictures
+        if pictures is None and files is None:
+            raise InputError("these images have features and no pixels; take a source of pictures, or an engine that "
+                             "reads features")  # fmt: skip
+        found = np.empty((len(rows), size, size, 3), dtype=np.uint8)
+        for place, row in enumerate(rows.tolist()):
+            if pictures is not None:
+                found[place] = resized(pictures[row], size)
+            elif files is not None:
+                found[place] = files.resized(row, size)
+        return found
+
+    def take(self, rows: IntArray) -> Images:
+        """Some images only, renumbered; what stays of their features is copied into memory."""
+        return replace(
+            self,
+            features=self.features[rows],
+            ids=tuple(self.ids[row] for row in rows.tolist()),
+            pictures=None if self.pictures is None else self.pictures[rows],
+            files=None if self.files is None else self.files.take(rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +123,14 @@ class Texts:
     def feature_width(self) -> int:
         """Width of the vectors; 0 where texts are words."""
         return 0 if self.features is None else int(self.features.shape[1])
+
+    def take(self, rows: IntArray) -> Texts:
+        """Some texts only, renumbered; what stays of their features is copied into memory."""
+        return Texts(
+            tuple(self.captions[row] for row in rows.tolist()),
+            tuple(self.ids[row] for row in rows.tolist()),
+            None if self.features is None else self.features[rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -203,18 +271,31 @@ class Pairs:
         if self.true_image is not None:
             inside = inside[self.true_image[inside] < count]
         texts, text_index = np.unique(self.text_index[inside], return_inverse=True)
-        images, captions = self.images, self.texts
-        pictures = None if images.pictures is None else images.pictures[:count]
+        images = self.images
+        if count < len(images):  # slices, so that what is memory-mapped stays so
+            images = replace(
+                images,
+                features=images.features[:count],
+                ids=images.ids[:count],
+                pictures=None if images.pictures is None else images.pictures[:count],
+                files=None if images.files is None else images.files.take(np.arange(count)),
+            )
         return replace(
-            self.take(inside),
-            images=replace(images, features=images.features[:count], ids=images.ids[:count], pictures=pictures),
-            texts=replace(
-                captions,
-                captions=tuple(captions.captions[row] for row in texts),
-                ids=tuple(captions.ids[row] for row in texts),
-                features=None if captions.features is None else captions.features[texts],
-            ),
+            self.take(inside), images=images, texts=self.texts.take(texts), text_index=text_index.astype(np.int64)
+        )
+
+    def compact(self) -> Pairs:
+        """The same pairs without the images and texts that stand in none of them."""
+        used = self.image_index if self.true_image is None else np.append(self.image_index, self.true_image)
+        images = np.unique(used)
+        texts, text_index = np.unique(self.text_index, return_inverse=True)
+        return replace(
+            self,
+            images=self.images.take(images),
+            texts=self.texts.take(texts),
+            image_index=np.searchsorted(images, self.image_index).astype(np.int64),
             text_index=text_index.astype(np.int64),
+            true_image=None if self.true_image is None else np.searchsorted(images, self.true_image).astype(np.int64),
         )
 
     def matched_only(self) -> Pairs:

@@ -94,6 +94,15 @@ def writing(path: Path | str) -> Iterator[None]:
         raise TruepairError(f"{path} could not be written: {error.strerror or error}; {remedy}") from error
 
 
+def link_or_copy(path: Path, target: Path) -> None:
+    """A hard link to a file where the disk allows it, else a copy; the folders above the target are made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(path.resolve(), target)
+    except OSError:
+        shutil.copyfile(path, target)
+
+
 def temporary_name(path: Path) -> Path:
     """A name beside `path` for what will take its place; `clear_leftovers` knows such names."""
     # A random name, not tempfile.mkstemp: that one gives the final file permissions 0600 whatever the umask says.

@@ -30,12 +30,9 @@ def load_labelled(data: str, root: Path) -> Pairs:
     if data == "fashion":
         return load(root / "fashion_precomp", "train", label="articleType")
     if data == "emoji":
-        from truepair.data.collection import PairsCollection
-        from truepair.data.open_collection import open_collection
+        from truepair.data.open import open as open_source
 
-        collection = open_collection(root / "emoji", caption="first", label="group", progress=False)
-        assert isinstance(collection, PairsCollection)
-        return collection.pairs
+        return open_source(root / "emoji", caption="first", label="group", progress=False).load()
     return labelled_scenes()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     splits = load_splits(job.data, seed=job.setup.training.seed)
-    setup = replace(job.setup, vocabulary=vocabulary, data=asdict(job.data.resolved()))
+    setup = replace(job.setup, vocabulary=vocabulary, data=job.data.saved())
     return fit(
         splits.train,
         method=method,
@@ -81,7 +81,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
     given = method.get("options")
     chosen = vars(options(METHODS[name].options, given, "method.options"))
     job = Job(
-        data=options(DataConfig, config["data"], "data"),
+        data=DataConfig.read(config["data"], f"{folder / 'config.json'}: data", error=RunFolderError),
         method=name,
         method_options={option: chosen[option] for option in given or {}},
         setup=Setup(

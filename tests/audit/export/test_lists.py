@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from truepair.audit.export import export, selection
+from truepair.audit.export import export
 from truepair.audit.result import AuditResult
+from truepair.data import selection
 from truepair.data.collection import PairsCollection
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError, TruepairError

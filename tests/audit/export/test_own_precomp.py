@@ -8,9 +8,11 @@ from truepair.audit.export import export
 from truepair.audit.result import AuditResult
 from truepair.data.collection import PairsCollection
 from truepair.data.formats.embeddings import npy
+from truepair.data.formats.precomp.precomp import PrecompCollection
 from truepair.data.formats.precomp.write import _captions_per_image
 from truepair.data.noise import inject_noise
 from truepair.data.open import load
+from truepair.data.open import open as open_source
 from truepair.data.pairs import Pairs
 from truepair.errors import InputError
 
@@ -74,7 +76,7 @@ def test_round_trip(
     if noise:
         pairs = inject_noise(pairs, noise, seed=1)
         assert pairs.mismatched is not None and pairs.mismatched.any()
-    result = audited(PairsCollection(pairs), flagged, source=str(folder), split="train", noise=noise)
+    result = audited(PrecompCollection(pairs, folder, "train"), flagged, noise=noise)
     (own,) = export(result, tmp_path / "out", ["own"])
     kept = np.setdiff1d(np.arange(12), flagged)
     found = load(own, "train", label="kind")
@@ -101,13 +103,13 @@ def test_labels_of_captions(tmp_path: Path, audited: Audited) -> None:
     folder = make(tmp_path / "in")
     (folder / "train_meta.tsv").write_text("".join(["kind\n", *(f"k{row % 5}\n" for row in range(12))]))
     pairs = inject_noise(load(folder, "train", label="kind"), 0.5, seed=1)
-    (own,) = export(audited(PairsCollection(pairs), [0, 5], source=folder), tmp_path / "out", ["own"])
+    (own,) = export(audited(PrecompCollection(pairs, folder, "train"), [0, 5]), tmp_path / "out", ["own"])
     same_pairs(load(own, "train", label="kind"), pairs.take(np.delete(np.arange(12), [0, 5])))
 
 
 def test_only_arrays_are_linked(tmp_path: Path, audited: Audited) -> None:
     folder = make(tmp_path / "in")
-    result = audited(PairsCollection(load(folder, "train")), [1], source=folder, split=None)
+    result = audited(open_source(folder), [1])
     (own,) = export(result, tmp_path / "out", ["own"])
     assert (own / "dev_ims.npy").stat().st_ino == (folder / "dev_ims.npy").stat().st_ino
     assert (own / "dev_caps.txt").stat().st_ino != (folder / "dev_caps.txt").stat().st_ino
@@ -116,9 +118,8 @@ def test_only_arrays_are_linked(tmp_path: Path, audited: Audited) -> None:
 
 def test_an_export_can_be_exported(tmp_path: Path, audited: Audited) -> None:
     folder = make(tmp_path / "in", per_image=1)
-    (first,) = export(audited(PairsCollection(load(folder, "train")), [1], source=folder), tmp_path / "1", ["own"])
-    pairs = load(first, "val")
-    (again,) = export(audited(PairsCollection(pairs), [0], source=first, split="val"), tmp_path / "2", ["own"])
+    (first,) = export(audited(open_source(folder, "train"), [1]), tmp_path / "1", ["own"])
+    (again,) = export(audited(open_source(first, "val"), [0]), tmp_path / "2", ["own"])
     same_pairs(load(again, "dev"), load(folder, "dev").take(np.array([1, 2])))
     assert len(np.load(again / "weights.npy")) == 2
 
@@ -126,15 +127,13 @@ def test_an_export_can_be_exported(tmp_path: Path, audited: Audited) -> None:
 def test_pairs_that_are_not_those_of_the_files(tmp_path: Path, audited: Audited) -> None:
     folder = make(tmp_path / "in")
     pairs = load(folder, "train").first_images(4)
-    with pytest.raises(InputError, match="6 images and 12 captions, 4 and 8 were audited"):
-        export(audited(PairsCollection(pairs), [], source=folder), tmp_path / "out", ["own"])
+    with pytest.raises(InputError, match="6 images and 12 captions, 4 and 8 were read before"):
+        export(audited(PrecompCollection(pairs, folder, "train"), []), tmp_path / "out", ["own"])
     fewer = load(folder, "train").take(np.arange(5))  # the first pairs only: both sides are still whole
-    (own,) = export(audited(PairsCollection(fewer), [4], source=folder), tmp_path / "out", ["own"])
+    (own,) = export(audited(PrecompCollection(fewer, folder, "train"), [4]), tmp_path / "out", ["own"])
     same_pairs(load(own, "train"), fewer.take(np.arange(4)))
     with pytest.raises(InputError, match="no format of its own"):
         export(audited(PairsCollection(pairs), []), tmp_path / "other", ["own"])
-    with pytest.raises(InputError, match="no format of its own"):
-        export(audited(PairsCollection(load("scenes:8")), [], source="scenes:8"), tmp_path / "other", ["own"])
 
 
 @pytest.mark.parametrize("step", [1, 24, 60, 1000])

@@ -11,7 +11,7 @@ from PIL import Image
 from truepair.audit.export import export
 from truepair.audit.result import AuditResult
 from truepair.data.formats.shards.shards import ShardCollection
-from truepair.data.open_collection import open_collection
+from truepair.data.open import open as open_source
 from truepair.errors import InputError
 
 Audited = Callable[..., AuditResult]
@@ -67,13 +67,13 @@ def sample(k: int) -> Members:
 
 def run(audited: Audited, folder: Path, out: Path, flagged: set[str]) -> tuple[Path, AuditResult]:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    collection = open_collection(folder, progress=False)
+    collection = open_source(folder, progress=False)
     assert isinstance(collection, ShardCollection)
     captions = collection.captions(0, 99)
     assert flagged <= set(captions)
     result = audited(collection, [row for row, caption in enumerate(captions) if caption in flagged], source=folder)
     (own,) = export(result, out, ["own"])
-    again = open_collection(own, progress=False)
+    again = open_source(own, progress=False)
     assert isinstance(again, ShardCollection)
     kept = [row for row, caption in enumerate(captions) if caption not in flagged]
     assert again.captions(0, 99) == [captions[row] for row in kept]
@@ -116,7 +116,7 @@ def test_a_field_that_was_named(tmp_path: Path, audited: Audited, monkeypatch: p
     monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
     fields = {"caption": ["no", "no"], "alt": ["a", "b"]}
     write(tmp_path / "in" / "a.tar", [("0.json", json.dumps(fields).encode()), ("0.png", picture(0))])
-    collection = open_collection(tmp_path / "in", caption="alt", progress=False)
+    collection = open_source(tmp_path / "in", caption="alt", progress=False)
     (own,) = export(audited(collection, [0], caption="alt"), tmp_path / "out", ["own"])
     assert json.loads(read(own / "a.tar")["0.json"][0]) == {"caption": ["no", "no"], "alt": ["b"]}
 
@@ -126,7 +126,7 @@ def test_a_shard_cut_short(shards: Path, tmp_path: Path, audited: Audited) -> No
     with tarfile.open(path) as tar:
         last = tar.getmembers()[-1]
     path.write_bytes(path.read_bytes()[: last.offset_data + 1])
-    collection = open_collection(shards, progress=False)
+    collection = open_source(shards, progress=False)
     assert isinstance(collection, ShardCollection)
     whole = [key for key, shard in zip(collection.key_of_pair, collection.shard_of_pair, strict=True) if shard == 0]
     (own,) = export(audited(collection, []), tmp_path / "out", ["own"])
@@ -143,7 +143,7 @@ def test_shards_of_several_folders(tmp_path: Path, audited: Audited, monkeypatch
     monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
     for name in ("one", "two"):
         write(tmp_path / "in" / name / "a.tar", [(f"{name}.{end}", data) for end, data in sample(len(name))])
-    collection = open_collection(f"{tmp_path}/in/{{one,two}}/a.tar", progress=False)
+    collection = open_source(f"{tmp_path}/in/{{one,two}}/a.tar", progress=False)
     (own,) = export(audited(collection, []), tmp_path / "out", ["own"])
     assert sorted(str(path.relative_to(own)) for path in own.rglob("*.tar")) == ["one/a.tar", "two/a.tar"]
     assert json.loads((own / "weights.jsonl").read_text().splitlines()[1])["shard"] == "two/a.tar"

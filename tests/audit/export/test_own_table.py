@@ -15,7 +15,7 @@ from truepair.data.collection import PairsCollection
 from truepair.data.formats.tables import write_parquet as table_parquet
 from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.noise import inject_noise
-from truepair.data.open_collection import open_collection
+from truepair.data.open import open as open_source
 from truepair.errors import InputError
 
 Audited = Callable[..., AuditResult]
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(audited: Audited, table: Path, out: Path, flagged: Sequence[str], **options: Any) -> tuple[Path, AuditResult]:
     """Exports the table without the flagged captions; checks that what is left is what was kept."""
     before = table.read_bytes()
-    collection = open_collection(table, progress=False, **options)
+    collection = open_source(table, progress=False, **options)
     assert isinstance(collection, TableCollection)
     captions = collection.captions(0, 99)
     rows = [row for row, caption in enumerate(captions) if caption in flagged]
@@ -44,14 +44,20 @@ def run(audited: Audited, table: Path, out: Path, flagged: Sequence[str], **opti
     result = audited(collection, rows, source=str(table), **options)
     (own,) = export(result, out, ["own"])
     assert table.read_bytes() == before
-    assert sorted(path.name for path in own.iterdir()) == sorted([table.name, "README.txt", "weights.npy"])
-    beside = table.with_name(f"kept-{table.name}")
-    beside.write_bytes((own / table.name).read_bytes())
+    names = {path.name for path in own.iterdir()}
+    assert {table.name, "README.txt", "weights.npy"} <= names
     kept = np.setdiff1d(np.arange(len(collection)), rows)
-    again = open_collection(beside, progress=False, **options)
+    again = open_source(own, progress=False, **options)
     assert isinstance(again, TableCollection)
     assert again.captions(0, 99) == [captions[row] for row in kept]
     assert again.image_names(0, 99) == [collection.image_names(row, row + 1)[0] for row in kept]
+    for now, row in enumerate(kept):
+        assert np.array_equal(again.picture(now), collection.picture(int(row)))
+        image, before_image = (found.pairs.image_index[at] for found, at in ((again, now), (collection, row)))
+        assert np.array_equal(again.pairs.images.features[image], collection.pairs.images.features[before_image])
+    pictures = {name for name in names if name.endswith(".png")}
+    assert len(pictures) >= len(again.pairs.images)
+    assert all((own / name).stat().st_ino == (table.parent / name).stat().st_ino for name in pictures)
     assert np.array_equal(np.load(own / "weights.npy"), result.verdict.p_match[kept])
     return own / table.name, result
 
@@ -166,7 +172,7 @@ def test_a_column_of_parquet_that_is_damaged(folder: Path, tmp_path: Path, audit
     data = bytearray(path.read_bytes())
     data[start : start + 20] = bytes(255 for _ in range(20))
     path.write_bytes(data)
-    collection = open_collection(path, progress=False)
+    collection = open_source(path, progress=False)
     assert len(collection) == COUNT
     with pytest.raises(InputError, match="rows 0 to 3 cannot be read in all columns"):
         export(audited(collection, [0, 2, 3]), tmp_path / "out", ["own"])
@@ -177,7 +183,7 @@ def test_a_column_of_parquet_that_is_damaged(folder: Path, tmp_path: Path, audit
 def test_noise_that_was_injected_is_not_in_the_table(folder: Path, tmp_path: Path, audited: Audited) -> None:
     lines = [json.dumps({"image": f"{k}.png", "caption": f"words {k}"}) for k in range(COUNT)]
     (folder / "table.jsonl").write_text("\n".join(lines))
-    collection = open_collection(folder, progress=False)
+    collection = open_source(folder, progress=False)
     assert isinstance(collection, PairsCollection)
     collection.pairs = inject_noise(collection.pairs, 1.0, seed=0)
     with pytest.raises(InputError, match="noise was injected"):

@@ -27,7 +27,7 @@ from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.formats.embeddings.files import is_embeddings, open_embeddings
 from truepair.data.formats.shards.read_ahead import ReadAhead
-from truepair.data.open_collection import open_collection
+from truepair.data.open import open as open_source
 from truepair.data.storage.urls import is_url
 from truepair.errors import InputError, TruepairError
 
@@ -96,7 +96,7 @@ def test_a_folder_in_a_store_is_that_folder(tmp_path, bucket, store, url, dtype)
     bucket(folder)
     url = url.format(root=tmp_path)
     assert is_embeddings(url)
-    local, stored = open_embeddings(folder), open_collection(url)
+    local, stored = open_embeddings(folder), open_source(url)
     assert stored.name == url.rstrip("/").rpartition("/")[2]
     for start, stop in itertools.product(range(14), range(16)):
         for ours, theirs in zip(stored.read(start, stop), local.read(start, stop), strict=True):
@@ -373,7 +373,7 @@ def test_which_names_are_urls(tmp_path):
 )
 def test_urls_that_are_not_read(url, said):
     with pytest.raises(InputError, match=said) as caught:
-        open_collection(url)
+        open_source(url)
     assert "SECRET" not in str(caught.value)
 
 
@@ -383,13 +383,13 @@ def test_a_driver_that_is_not_there(monkeypatch):
 
     monkeypatch.delitem(_registry, "s3", raising=False)
     with pytest.raises(InputError, match=r"s3:// cannot be read here \(Install s3fs.*pip install s3fs"):
-        open_collection("s3://bucket/laion")
+        open_source("s3://bucket/laion")
 
 
 def test_options_that_do_not_go_with_urls(tmp_path, bucket):
     url = bucket(clip_folder(tmp_path / "clip"))
-    with pytest.raises(InputError, match="holds embeddings, for which there is no option split"):
-        open_collection(url, split="train")
+    with pytest.raises(InputError, match="has no split 'dev', nor any other; ask for a share"):
+        open_source(url, split="dev")
     rest = {"options": AuditOptions(), "crossfit": CrossFitting()}
     for out in (Path("s3://b/out"), Path("file:///tmp/out")):
         with pytest.raises(InputError, match="--out is a URL; .*Give a folder of this machine"):

@@ -11,7 +11,7 @@ from tests.data.formats.made_pictures import bomb, noise, picture_bytes
 from truepair.data.formats.shards.shard_names import find_shards
 from truepair.data.formats.shards.shards import ShardCollection
 from truepair.data.formats.tables.drafts import NO_LABEL
-from truepair.data.open_collection import open_collection
+from truepair.data.open import open as open_source
 from truepair.data.pictures.descriptor import grid_descriptor
 from truepair.errors import InputError
 
@@ -19,7 +19,7 @@ Members = list[tuple[str, bytes | str]]
 
 
 def open_shards(source: str | Path, **options: Any) -> ShardCollection:
-    collection = open_collection(source, progress=False, **options)
+    collection = open_source(source, progress=False, **options)
     assert isinstance(collection, ShardCollection)
     return collection
 

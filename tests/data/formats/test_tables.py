@@ -13,9 +13,8 @@ import pytest
 from tests.data.formats.made_pictures import bomb, noise, picture_bytes, write_pictures
 from truepair.data.formats.tables.captions import LONGEST_CAPTION
 from truepair.data.formats.tables.drafts import NO_LABEL
-from truepair.data.formats.tables.picture_table import load_picture_table
 from truepair.data.formats.tables.tables import TableCollection
-from truepair.data.open_collection import open_collection
+from truepair.data.open import open as open_source
 from truepair.data.pictures.descriptor import grid_descriptor
 from truepair.errors import InputError
 
@@ -23,7 +22,7 @@ Row = dict[str, Any]
 
 
 def open_table(source: str | Path, **options: Any) -> TableCollection:
-    collection = open_collection(source, progress=False, **options)
+    collection = open_source(source, progress=False, **options)
     assert isinstance(collection, TableCollection)
     return collection
 
@@ -101,13 +100,6 @@ def test_every_format_gives_the_same(folder: Path, form: str) -> None:
     assert some.row_of_pair.tolist() == [5, 6, 7] and some.name == "made/val"
     with pytest.raises(InputError, match="no split 'none'; its splits are dev, train"):
         open_table(folder, split="none")
-
-
-def test_the_same_features_as_the_loader_of_picture_tables(folder: Path) -> None:
-    write_jsonl(folder, [{"image": f"img/p{k}.png", "captions": [f"word {k}", "other"]} for k in range(8)])
-    pairs, collection = load_picture_table(folder, "train"), open_table(folder, caption="first")
-    assert collection.captions(0, 8) == list(pairs.texts.captions)
-    assert np.array_equal(collection.pairs.images.features, pairs.images.features)
 
 
 def test_several_captions_of_a_row(folder: Path) -> None:

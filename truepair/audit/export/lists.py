@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from truepair.audit.export.selection import Selection
 from truepair.data.collection import Collection
+from truepair.data.selection import Selection
 from truepair.errors import InputError
 
 Columns = dict[str, list[Any]]

@@ -1,7 +1,8 @@
-"""One picture, from a file or from inside a shard: its pixels, its region features, or why it has none."""
+"""Pictures, in files or inside shards: their pixels, their region features, or why they have none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
@@ -9,15 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, IntArray
+from truepair.data.pictures.decode import PostScript, TooManyPixels, read_picture
 from truepair.data.pictures.descriptor import SMALLEST_CELL, grid_descriptor
-from truepair.data.pictures.picture_features import GRID, PostScript, TooManyPixels, read_picture
 from truepair.errors import InputError
 from truepair.files import open_file
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a picture file; it is read as a whole, by several threads at once."""
 
+GRID = 6
 SMALLEST_SIDE = SMALLEST_CELL * (GRID + 1)
 
 
@@ -37,19 +39,48 @@ class Failure:
     detail: str
 
 
-def read_pixels(place: Place) -> NDArray[np.uint8] | Failure:
-    """(H, W, 3) RGB, upright, on white, longer side at most 192; the type is told by the content, not by the name."""
+class PlacedPictures:
+    """Pictures by their places, read and decoded one by one when asked for: `Images.files`.
+
+    Args:
+        place: where picture k of all lies.
+        rows: which of all these are.
+    """
+
+    def __init__(self, place: Callable[[int], Place], rows: IntArray) -> None:
+        self.place, self.rows = place, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self, row: int) -> Array | None:
+        pixels = read_pixels(self.place(int(self.rows[row])))
+        return None if isinstance(pixels, Failure) else pixels
+
+    def resized(self, row: int, size: int) -> Array:
+        place = self.place(int(self.rows[row]))
+        pixels = read_pixels(place, square=size)
+        if isinstance(pixels, Failure):
+            raise InputError(f"{place.file}: picture {row} {pixels.detail}")
+        return pixels
+
+    def take(self, rows: IntArray) -> PlacedPictures:
+        return PlacedPictures(self.place, self.rows[rows])
+
+
+def read_pixels(place: Place, *, square: int | None = None) -> NDArray[np.uint8] | Failure:
+    """Pixels as `read_picture` gives them; the type is told by the content, not by the name."""
     data = _read_bytes(place)
     if isinstance(data, Failure):
         return data
     try:
-        return read_picture(BytesIO(data))
+        return read_picture(BytesIO(data), square=square)
     except InputError as error:
         return _failure_of(error.__cause__ or error, data)
 
 
 def describe(place: Place) -> Array | Failure:
-    """Region features (36, 56) float16 of the built-in descriptor, as `describe_files` makes them."""
+    """Region features (36, 56) float16 of the built-in descriptor."""
     pixels = read_pixels(place)
     if isinstance(pixels, Failure):
         return pixels

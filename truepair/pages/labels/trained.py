@@ -87,7 +87,7 @@ def find_data(config: dict[str, Any], split: str) -> tuple[Data | None, str]:
     if not is_drawn(source) and not Path(source).exists():
         return None, f"its data, {source}, are not there any more"
     try:
-        splits = load_splits(DataConfig(**data), seed=config["training"]["seed"])
+        splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
     except (InputError, TypeError) as error:
         return None, f"its data cannot be read any more ({error})"
     pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}[split]

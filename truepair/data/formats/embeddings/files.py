@@ -24,12 +24,15 @@ from typing import TypeVar
 import numpy as np
 
 from truepair.data.collection import EmbeddingCollection, Problem
+from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.ids import RowNames, name_rows
 from truepair.data.formats.embeddings.metadata import RowGroups
 from truepair.data.formats.embeddings.shards import Shard, find_shards, open_aligned
+from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.picture_features import read_picture
+from truepair.data.pictures.decode import read_picture
+from truepair.data.selection import Selection
 from truepair.data.storage.stored_path import FilePath, StoredPath, as_path, name_in
 from truepair.data.storage.urls import is_url
 from truepair.errors import InputError, TruepairError
@@ -102,6 +105,8 @@ class EmbeddingFiles(EmbeddingCollection):
         starts: (shards + 1,) the first row of each shard, and the number of rows.
         width: D.
     """
+
+    writable = True
 
     def __init__(
         self, root: FilePath, name: str, shards: list[Shard], problems: list[Problem], row_names: RowNames
@@ -182,8 +187,8 @@ class EmbeddingFiles(EmbeddingCollection):
             name = metadata.read(metadata.image, first, end)[0]
             if isinstance(self.root, StoredPath):
                 return _stored_picture(self.root, name)
-            path = (self.root / name).resolve()
-            return read_picture(path) if path.is_relative_to(self.root) and path.is_file() else None
+            path = picture_in(self.root, name)
+            return None if path is None else read_picture(path)
         except (TruepairError, OSError, ValueError):  # a broken picture, or a name that no file can have
             return None
 
@@ -191,6 +196,11 @@ class EmbeddingFiles(EmbeddingCollection):
         (number, first, _), *_ = self._spans(row, row + 1)
         path = self.shards[number].images.path
         return name_in(path, self.root) or path.name, first
+
+    def write(self, selection: Selection, folder: Path) -> None:
+        from truepair.data.formats.embeddings.write import write_embeddings
+
+        write_embeddings(self, selection, folder)
 
     def fingerprint(self) -> str:
         digest = blake2b(digest_size=16)
@@ -231,6 +241,28 @@ class EmbeddingFiles(EmbeddingCollection):
             start = end
 
 
+class Embeddings(Format):
+    """Precomputed embeddings, on this machine or in an object store."""
+
+    holds = "embeddings"
+    understood = (
+        'embeddings: a folder with img_emb/ and text_emb/, or two arrays "images.npy,texts.npy"; on this machine or in '
+        'an object store ("s3://bucket/folder")'
+    )
+    options = frozenset({"dev_share", "test_share", "split_seed"})
+    vectors = True
+    collection = EmbeddingFiles
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        return is_embeddings(source)
+
+    def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
+        return ()
+
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> EmbeddingFiles:
+        return open_embeddings(source)
+
+
 def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
     parts = [part.strip() for part in str(source).split(",")]
     if len(parts) != 2 or not all(part.endswith(".npy") for part in parts):
@@ -240,6 +272,15 @@ def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
 
 def _is_clip_retrieval(folder: FilePath) -> bool:
     return any((folder / part).is_dir() for part in ("img_emb", "text_emb"))
+
+
+def picture_in(root: Path, name: str) -> Path | None:
+    """The file of this name if it lies inside the folder, links on its way followed; else None."""
+    try:
+        path = (root / name).resolve()
+        return path if path.is_relative_to(root) and path.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def _version(path: FilePath) -> str:

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from truepair.data import columns
 from truepair.data.pairs import IntArray
 from truepair.data.storage.stored_path import FilePath, StoredFile, StoredPath
 from truepair.errors import InputError
 from truepair.files import require_file
 
-CAPTION_COLUMNS = ("caption", "text", "captions")
-IMAGE_COLUMNS = ("image_path", "image", "filename")
-ID_COLUMNS = ("image_path", "key", "pair_id", "id", "image", "filename")
 _CACHE_BYTES = 256 * 2**20
 _BATCH_ROWS = 65_536
 _LINES_PER_MARK = 1024
@@ -97,10 +95,10 @@ class ParquetMetadata(Metadata):
         try:
             with open_parquet(path) as file:
                 counts = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-                texts = {field.name for field in file.schema_arrow if _holds_text(field.type)}
-                self.caption = next((name for name in CAPTION_COLUMNS if name in texts), None)
-                self.image = next((name for name in IMAGE_COLUMNS if name in texts), None)
-                self.ids = tuple(name for name in ID_COLUMNS if name in texts)
+                texts = [field.name for field in file.schema_arrow if _holds_text(field.type)]
+                self.caption = next(iter(columns.find_captions(texts)), None)
+                self.image = columns.find(texts, columns.IMAGES)
+                self.ids = tuple(name for wanted in columns.IDS if (name := columns.find(texts, [wanted])) is not None)
                 self.columns = tuple(file.schema_arrow.names)
                 used = sorted({self.caption, self.image, *self.ids} - {None}, key=str)
                 for _ in file.iter_batches(_BATCH_ROWS, columns=used):

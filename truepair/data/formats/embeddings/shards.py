@@ -106,7 +106,7 @@ def _open_metadata(
         return None
 
     def note(reason: str, detail: str, row: int = -1) -> None:
-        problems.append(_problem(root, path, reason, f"{detail}; the vectors are audited all the same", row, used=True))
+        problems.append(_problem(root, path, reason, f"{detail}; the vectors are used all the same", row, used=True))
 
     metadata: Metadata
     try:

@@ -3,23 +3,25 @@
 clip-retrieval's layout keeps its file names; a shard of which no row is kept is left out. The kept rows' weights are
 `weights/weights_0.npy`, …, float32. Two aligned arrays become `images.npy`, `texts.npy`, `weights.npy`, with the
 parquet or text file beside them where there was one. Values and columns stay as stored. A parquet file that could not
-be used in the audit is left out.
+be used is left out. Pictures of this machine that the metadata name lie at the same paths, as hard links or copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from truepair.audit.export.selection import Selection
 from truepair.data.formats.embeddings.arrays import VectorFile
-from truepair.data.formats.embeddings.files import EmbeddingFiles
+from truepair.data.formats.embeddings.files import EmbeddingFiles, picture_in
 from truepair.data.formats.embeddings.metadata import LineMetadata, Metadata, open_parquet
 from truepair.data.formats.embeddings.npy import write_npy
 from truepair.data.formats.embeddings.shards import Shard
 from truepair.data.pairs import Array, BoolArray
+from truepair.data.selection import Selection
+from truepair.data.storage.stored_path import FilePath
+from truepair.files import link_or_copy
 
 _CHUNK_BYTES = 16 * 2**20
 _BATCH_ROWS = 65_536
@@ -32,6 +34,7 @@ def write_embeddings(collection: EmbeddingFiles, selection: Selection, folder: P
         kept = selection.kept[rows]
         if kept.any():
             _write_shard(shard, kept, selection.weights[rows][kept], folder)
+            _link_pictures(shard.metadata, kept, collection.root, folder)
 
 
 def _write_shard(shard: Shard, kept: BoolArray, weights: Array, folder: Path) -> None:
@@ -47,6 +50,19 @@ def _write_shard(shard: Shard, kept: BoolArray, weights: Array, folder: Path) ->
     write_npy(parts[2] / names[2], weights.shape, np.float32, [weights])
     if shard.metadata is not None:
         _write_metadata(shard.metadata, kept, parts[3] / shard.metadata.path.name)
+
+
+def _link_pictures(metadata: Metadata | None, kept: BoolArray, root: FilePath, folder: Path) -> None:
+    if metadata is None or metadata.image is None or not isinstance(root, Path):
+        return
+    row = 0
+    for names in metadata.batches(metadata.image):
+        for name, wanted in zip(names, kept[row : row + len(names)].tolist(), strict=True):
+            inside = wanted and not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+            path = picture_in(root, name) if inside else None
+            if path is not None and not (folder / name).exists():
+                link_or_copy(path, folder / name)
+        row += len(names)
 
 
 def _kept_vectors(vectors: VectorFile, kept: BoolArray) -> Iterator[Array]:

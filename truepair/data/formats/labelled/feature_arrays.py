@@ -41,6 +41,10 @@ class ArrayFile(ABC):
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         """Rows [start, stop) of an array of `names`, read-only; raises InputError if it is not one of plain numbers."""
 
+    def words(self, name: str) -> list[str] | None:
+        """The texts of a row of texts of that name; None where there is none."""
+        return None
+
     def refuse(self, name: str, found: str) -> InputError:
         return InputError(
             f"{self.path}: {name} is {found}; expected a plain array of numbers, one row a pair. Save it again as a "
@@ -83,6 +87,10 @@ class _WholeFile(ArrayFile):
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         return self._array(name)[start:stop]
+
+    def words(self, name: str) -> list[str] | None:
+        array = _whole_array(self.path, self.version, name) if name in self.names else None
+        return None if array is None or array.dtype.kind != "U" or array.ndim != 1 else list(array.tolist())
 
     def _array(self, name: str) -> Array:
         array = _whole_array(self.path, self.version, name)

@@ -3,6 +3,8 @@
 Validation is the file's own where it has one, else the first rows of its test part, as MRL does (Learning Cross-Modal
 Retrieval with Noisy Labels, CVPR 2021): a third of them, rounded, unless `dev_pairs` says how many. A third is 231 of
 the 693 of Wikipedia; MRL takes 5,000 of NUS-WIDE and 4,000 of XMediaNet.
+
+An .npz file may hold names as well: `class_names`, of the labels 0, 1, …, and `{split}_image_ids`, `{split}_text_ids`.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
+from truepair.data.collection import PairsCollection
+from truepair.data.config import Reading
+from truepair.data.formats.format import Format
 from truepair.data.formats.labelled.feature_arrays import FEATURE_SUFFIXES, ArrayFile, open_arrays
 from truepair.data.formats.labelled.feature_layouts import Part, find_parts
 from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
+from truepair.data.selection import Selection
+from truepair.data.splits import plain_name
 from truepair.errors import InputError
 
-_OTHER_NAME = {"val": "dev", "valid": "dev", "testall": "test"}
 _MOST_CLASSES = 10_000  # of labels given as rows of zeros with a single one
 _LARGEST_LABEL = 2**53  # whole numbers beyond are not exact as floating-point numbers, which MATLAB stores
 
@@ -41,6 +47,48 @@ class LabelledFile:
     class_names: tuple[str, ...]
     name: str
     ids: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+
+
+class LabelledCollection(PairsCollection):
+    """One split of labelled features; it is written from its pairs, with the noise that was injected into them.
+
+    Attributes:
+        file, split, dev_pairs: what was read.
+    """
+
+    writable = True
+    written_from_pairs = True
+
+    def __init__(self, file: LabelledFile, split: str, dev_pairs: int | None) -> None:
+        self.file, self.split, self.dev_pairs = file, plain_name(split), dev_pairs
+        super().__init__(pairs_of(file, split, dev_pairs=dev_pairs))
+
+    def write(self, selection: Selection, folder: Path) -> None:
+        from truepair.data.formats.labelled.write import write_labelled
+
+        write_labelled(self, selection, folder)
+
+
+class LabelledFeatures(Format):
+    """Files of labelled features."""
+
+    holds = "features with labels of their own"
+    understood = "a file of labelled features (.mat, .npz, .h5, .hdf5, .h5py)"
+    options = frozenset({"dev_pairs"})
+    vectors = True
+    collection = LabelledCollection
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        return is_feature_file(Path(source))
+
+    def read(self, source: str | Path) -> LabelledFile:
+        return open_labelled(Path(source))
+
+    def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
+        return splits_in(self.read(source))
+
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> LabelledCollection:
+        return LabelledCollection(self.read(source), split or "train", reading.dev_pairs)
 
 
 def is_feature_file(path: Path) -> bool:
@@ -76,7 +124,18 @@ def open_labelled(path: Path) -> LabelledFile:
     values = {split: _part_labels(arrays, part) for split, part in parts.items()}
     classes = np.unique(np.concatenate(list(values.values())))
     labels = {split: np.searchsorted(classes, column).astype(np.int64) for split, column in values.items()}
-    return LabelledFile(arrays, parts, labels, tuple(map(str, classes.tolist())), path.name)
+    names = arrays.words("class_names")
+    if names is not None and classes[0] >= 0 and classes[-1] < len(names):
+        labels = {split: column.astype(np.int64) for split, column in values.items()}
+    else:
+        names = [str(number) for number in classes.tolist()]
+    ids = {split: (arrays.words(f"{split}_image_ids"), arrays.words(f"{split}_text_ids")) for split in parts}
+    named = {
+        split: (images, texts)
+        for split, (images, texts) in ids.items()
+        if images is not None and texts is not None and len(images) == len(texts) == len(labels[split])
+    }
+    return LabelledFile(arrays, parts, labels, tuple(names), path.name, named)
 
 
 def splits_in(file: LabelledFile) -> tuple[str, ...]:
@@ -87,7 +146,7 @@ def splits_in(file: LabelledFile) -> tuple[str, ...]:
 def pairs_of(file: LabelledFile, split: str, *, dev_pairs: int | None = None) -> Pairs:
     """The pairs of one split, its features read and checked; raises InputError as `load_features`."""
     _check_counts(file)
-    split = _OTHER_NAME.get(split, split)
+    split = plain_name(split)
     part, start, stop = _rows(file, split, dev_pairs)
     names = file.parts[part]
     images, texts = (_features(file.arrays, name, start, stop) for name in (names.images, names.texts))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from truepair.data.config import Reading
 from truepair.data.formats.labelled.feature_arrays import open_arrays
-from truepair.data.formats.labelled.feature_files import LabelledFile, pairs_of, splits_in
+from truepair.data.formats.labelled.feature_files import LabelledFeatures, LabelledFile, pairs_of, splits_in
 from truepair.data.formats.labelled.feature_layouts import find_parts
 from truepair.data.pairs import Pairs
 from truepair.errors import InputError
@@ -22,6 +23,18 @@ LISTS = {"train": "trainset_txt_img_cat.list", "test": "testset_txt_img_cat.list
 CLASSES = (
     "art", "biology", "geography", "history", "literature", "media", "music", "royalty", "sport", "warfare",
 )  # fmt: skip
+
+
+class Wikipedia(LabelledFeatures):
+    """The Wikipedia folder."""
+
+    understood = "Wikipedia's folder of labelled features"
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        return is_wikipedia(Path(source))
+
+    def read(self, source: str | Path) -> LabelledFile:
+        return _open(Path(source))
 
 
 def is_wikipedia(folder: Path) -> bool:

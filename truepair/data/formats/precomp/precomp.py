@@ -7,8 +7,10 @@ For a split such as "train" the folder holds
 - optionally `train_ids.txt`, one name a line for each image or for each caption;
 - optionally `train_meta.tsv`, a header line, then one row for each image or for each caption.
 
-Caption c belongs to image c // k, where k is the number of captions divided by the number of images. Text is
-UTF-8, with or without a byte order mark, with Unix or Windows line ends; quotes in `.tsv` have no special meaning.
+Caption c belongs to image c // k, where k is the number of captions divided by the number of images. Where the array
+holds every image several times in a row (dev and test of Flickr30K and MS-COCO: five times), these are one image with
+all their captions; see `data/repeats.py`. Text is UTF-8, with or without a byte order mark, with Unix or Windows line
+ends; quotes in `.tsv` have no special meaning.
 """
 
 from __future__ import annotations
@@ -17,10 +19,61 @@ from pathlib import Path
 
 import numpy as np
 
-from truepair.data.formats.precomp.precomp_files import PrecompSplit, all_meta, column, read_split
+from truepair.data.collection import PairsCollection
+from truepair.data.config import Reading
+from truepair.data.description import SplitDescription
+from truepair.data.formats.format import Format
+from truepair.data.formats.precomp.precomp_files import PrecompSplit, all_meta, available_splits, column, read_split
 from truepair.data.formats.precomp.precomp_problems import find_problems
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
+from truepair.data.repeats import copies
+from truepair.data.selection import Selection
 from truepair.errors import InputError
+
+
+class PrecompCollection(PairsCollection):
+    """One split of a precomp folder; it is written from its pairs, with the noise that was injected into them.
+
+    Attributes:
+        folder, split: the split that was read.
+    """
+
+    writable = True
+    written_from_pairs = True
+
+    def __init__(self, pairs: Pairs, folder: Path, split: str) -> None:
+        self.folder, self.split = folder, split
+        super().__init__(pairs)
+
+    def write(self, selection: Selection, folder: Path) -> None:
+        from truepair.data.formats.precomp.write import write_precomp
+
+        write_precomp(self.pairs, selection, self.folder, self.split, folder)
+
+
+class Precomp(Format):
+    """Folders in the field's precomp layout."""
+
+    holds = "features"
+    understood = "a folder in the field's precomp layout (train_ims.npy, train_caps.txt, …)"
+    options = frozenset({"label"})
+    collection = PrecompCollection
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        folder = Path(source)
+        return any(folder.glob("*_ims.npy")) or any(folder.glob("*_caps.txt"))
+
+    def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
+        return available_splits(Path(source), complete=False)
+
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> PrecompCollection:
+        split = split or "train"
+        return PrecompCollection(load_precomp(source, split, label=reading.label), Path(source), split)
+
+    def describe(self, source: str | Path, split: str | None, reading: Reading) -> SplitDescription:
+        from truepair.data.formats.precomp.describe import describe_split
+
+        return describe_split(read_split(source, split or "train"), reading.label)
 
 
 def load_precomp(folder: Path | str, split: str, *, label: str | None = None) -> Pairs:
@@ -41,19 +94,20 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
     if first is not None:
         more = sum(1 for _ in problems)
         others = f" (and {more} more problems: `truepair describe {contents.folder}` lists them)" if more else ""
-        raise InputError(f"{first}{others}")
+        raise InputError(f"{contents.folder}/{first}{others}")
     per_image = contents.captions_per_image
     # A split without problems has both; this tells the type checker.
     assert contents.features is not None
     assert per_image is not None
     captions = contents.captions
-    image_index = np.repeat(np.arange(len(contents.features), dtype=np.int64), per_image)
-    image_ids, text_ids = _names(contents, len(contents.features), per_image)
-    labels, class_names = (None, ()) if label is None else _labels(contents, label, image_index)
+    rows_of = np.repeat(np.arange(len(contents.features), dtype=np.int64), per_image)
+    labels, class_names = (None, ()) if label is None else _labels(contents, label, rows_of)
+    each = copies_in(contents)
+    image_ids, text_ids = _names(contents, len(contents.features) // each, per_image * each, each)
     return Pairs(
-        images=Images(contents.features, image_ids),
+        images=Images(contents.features[::each] if each > 1 else contents.features, image_ids, copies=each),
         texts=Texts(tuple(captions), text_ids),
-        image_index=image_index,
+        image_index=rows_of // each,
         text_index=np.arange(len(captions), dtype=np.int64),
         labels=labels,
         class_names=class_names,
@@ -61,9 +115,18 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
     )
 
 
-def _names(contents: PrecompSplit, images: int, per_image: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def copies_in(contents: PrecompSplit) -> int:
+    """How many times in a row the array of a usable split holds each image, by its rows or by the ids file."""
+    assert contents.features is not None
+    names = [line.strip() for line in contents.id_lines or []]
+    return copies(contents.features, names if len(names) == len(contents.features) else None)
+
+
+def _names(contents: PrecompSplit, images: int, per_image: int, each: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the images and those of the captions."""
     lines = [line.strip() for line in contents.id_lines or []]
+    if len(lines) == images * each and lines == [name for name in lines[::each] for _ in range(each)]:
+        lines = lines[::each]  # one line for each time that the array holds the image
     own_texts: list[str] | None = None
     if contents.captions_file.suffix == ".tsv":
         own_texts = [line.partition("\t")[0].strip() for line in contents.caption_lines or []]
@@ -85,9 +148,9 @@ def _names(contents: PrecompSplit, images: int, per_image: int) -> tuple[tuple[s
     return tuple(image_ids), tuple(f"{name}#{k}" for name in image_ids for k in range(per_image))
 
 
-def _labels(contents: PrecompSplit, label: str, image_index: IntArray) -> tuple[IntArray, tuple[str, ...]]:
+def _labels(contents: PrecompSplit, label: str, rows_of: IntArray) -> tuple[IntArray, tuple[str, ...]]:
     """The class number of each caption, and the class names."""
     class_names = tuple(sorted({name for _, lines in all_meta(contents) for name in column(lines, label)}))
     number = {name: k for k, name in enumerate(class_names)}
     labels = np.array([number[name] for name in column(contents.meta_lines or [], label)], dtype=np.int64)
-    return (labels if len(labels) == len(image_index) else labels[image_index]), class_names
+    return (labels if len(labels) == len(rows_of) else labels[rows_of]), class_names

@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.pairs import Array
+from truepair.data.splits import named
 from truepair.errors import InputError
 from truepair.files import map_npy, read_file
-
-# Two names for one thing: releases differ in what they call these splits.
-_OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall"}
 
 _CHUNK_BYTES = 16 * 2**20
 
@@ -80,8 +78,8 @@ def read_split(folder: Path | str, split: str) -> PrecompSplit:
     names = files_of(folder)
 
     splits = available_splits(folder, complete=False)
-    name = split if split in splits else _OTHER_NAME.get(split, split)
-    if name not in splits:
+    name = next(iter(named(split, splits)), "")
+    if not name:
         raise InputError(
             f"{folder} has no split {split!r}; expected {split}_ims.npy and {split}_caps.txt (or .tsv). "
             f"It holds {listing(names)}. Choose one of its splits ({', '.join(splits) or 'it has none'})"

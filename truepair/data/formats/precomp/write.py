@@ -1,6 +1,6 @@
-"""A precomp folder in, a precomp folder out: the audited split holds the kept pairs, the other splits are as they were.
+"""A precomp folder in, a precomp folder out: the split that was read holds the kept pairs, the others are as they were.
 
-The pairs are those that were audited: where noise was injected, the mismatched ones, not those of the files. An image
+The pairs are those that were read: where noise was injected, the mismatched ones, not those of the files. An image
 is written once for every k captions, k being the largest number that divides the kept captions of every image: the
 layout knows one k for all. Five captions an image stay so if each image keeps all five, else an image is mostly written
 once for each kept caption.
@@ -12,37 +12,33 @@ read. Large arrays of other splits are hard links where the disk allows it, ever
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 
-from truepair.audit.export.selection import Selection
 from truepair.data.formats.embeddings.npy import taken, write_npy
 from truepair.data.formats.precomp.precomp_files import PrecompSplit, available_splits, read_split
 from truepair.data.pairs import IntArray, Pairs
+from truepair.data.selection import Selection
 from truepair.errors import InputError
+from truepair.files import link_or_copy
 
 WEIGHTS = "weights.npy"
 
 
-def is_precomp(source: str) -> bool:
-    """Whether the source is a folder with at least one split in this layout."""
-    return Path(source).is_dir() and bool(available_splits(source))
-
-
-def write_precomp(pairs: Pairs, selection: Selection, source: str, split: str, folder: Path) -> None:
+def write_precomp(pairs: Pairs, selection: Selection, source: Path, split: str, folder: Path) -> None:
     """Writes into the folder; `truepair train` can use it in the place of `source`.
 
     Raises:
-        InputError: the files of the split are not those that were audited.
+        InputError: the files of the split are not those that were read.
     """
     contents = read_split(source, split)
-    if (contents.image_count, len(contents.captions)) != (len(pairs.images), len(pairs.texts)):
+    images_read = len(pairs.images) * pairs.images.copies
+    if (contents.image_count, len(contents.captions)) != (images_read, len(pairs.texts)):
         raise InputError(
             f"{contents.folder}: the split {contents.name!r} has {contents.image_count} images and "
-            f"{len(contents.captions)} captions, {len(pairs.images)} and {len(pairs.texts)} were audited. Audit it anew"
+            f"{len(contents.captions)} captions, {images_read} and {len(pairs.texts)} were read before. Begin again"
         )
     rows = selection.kept_rows
     image_of, text_of = pairs.image_index[rows], pairs.text_index[rows]
@@ -55,7 +51,7 @@ def write_precomp(pairs: Pairs, selection: Selection, source: str, split: str, f
     if contents.meta_lines:
         per_caption = len(contents.meta_lines) - 1 == len(pairs.texts)
         # The class of a pair goes with its caption, as when noise is injected: a row an image means the image it had.
-        source_rows = text_of if per_caption else text_of // (len(pairs.texts) // len(pairs.images))
+        source_rows = text_of if per_caption else text_of // (len(pairs.texts) // images_read)
         lines = [contents.meta_lines[1 + row] for row in source_rows]
         _write_lines(folder / contents.meta_file.name, [contents.meta_lines[0], *lines])
     write_npy(folder / WEIGHTS, (len(rows),), np.float32, [selection.weights[rows]])
@@ -84,7 +80,7 @@ def _names(contents: PrecompSplit, pairs: Pairs, images: IntArray, text_of: IntA
 
 
 def _of_split(name: str, contents: PrecompSplit) -> bool:
-    """Whether a file belongs to the audited split, one that nobody here knows included: its rows are others now."""
+    """Whether a file belongs to the split that was read, one that nobody here knows included."""
     others = (split for split in available_splits(contents.folder, complete=False) if split != contents.name)
     owned = name.startswith(f"{contents.name}_")
     return owned and not any(name.startswith(f"{split}_") for split in others if split.startswith(contents.name))
@@ -97,10 +93,6 @@ def _write_lines(path: Path, lines: list[str]) -> None:
 def _copy(path: Path, target: Path) -> None:
     # Only arrays are linked: who edits a text of the export in place must not edit the input.
     if path.suffix == ".npy":
-        try:
-            os.link(path.resolve(), target)
-        except OSError:
-            pass
-        else:
-            return
-    shutil.copyfile(path, target)
+        link_or_copy(path, target)
+    else:
+        shutil.copyfile(path, target)

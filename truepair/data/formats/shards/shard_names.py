@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from truepair.data.splits import NAMES, named
 from truepair.errors import InputError
 
 _MOST_SHARDS = 100_000
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
-_OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall", "testall": "test"}
+_PREFIX = re.compile(r"([A-Za-z]+)($|[^A-Za-z])")
 
 
 def find_shards(source: str | Path) -> list[Path] | None:
@@ -45,16 +46,26 @@ def find_shards(source: str | Path) -> list[Path] | None:
     return list(dict.fromkeys(shards))
 
 
+def splits_of(shards: list[Path]) -> tuple[str, ...]:
+    """The splits that the names of shards begin with: `train-000000.tar`, `train_3.tar`, `train.tar`.
+
+    None, where all names begin alike and with nothing the field calls a split.
+    """
+    prefixes = {found[1] for shard in shards if (found := _PREFIX.match(shard.stem))}
+    known = {name for names in NAMES.values() for name in names}
+    return tuple(sorted(prefixes)) if len(prefixes) > 1 or prefixes & known else ()
+
+
 def of_split(shards: list[Path], split: str) -> list[Path]:
-    """The shards whose names begin with the split: `train-000000.tar`, `train_3.tar`, `train.tar`.
+    """The shards whose names begin with the split, under any of its names.
 
     Raises:
         InputError: there are none.
     """
-    for name in (split, _OTHER_NAME.get(split, split)):
-        found = [shard for shard in shards if re.match(rf"{re.escape(name)}($|[^A-Za-z])", shard.stem)]
-        if found:
-            return found
+    wanted = named(split, splits_of(shards))
+    found = [shard for shard in shards if (prefix := _PREFIX.match(shard.stem)) and prefix[1] in wanted]
+    if found:
+        return found
     names = ", ".join(shard.name for shard in shards[:5])
     raise InputError(f"no shard's name begins with the split {split!r}; they are {names}. Leave out the split for all")
 

@@ -1,7 +1,7 @@
 """Tar shards in the webdataset layout: a picture and a caption a sample.
 
-The caption is that of `.txt`, else of `.caption`, else the field "caption", "captions" or "text" of `.json`; a list
-there gives one pair an item. Shards are read where they lie: their pictures are found again by their offsets.
+The caption is that of `.txt`, else of `.caption`, else a field of `.json` that `data/columns.py` knows; a list there
+gives one pair an item. Shards are read where they lie: their pictures are found again by their offsets.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from truepair.data.collection import PairsCollection, Problem
+from truepair.data.columns import ALL, FIRST, find_captions
+from truepair.data.config import Reading
+from truepair.data.formats.format import Format
+from truepair.data.formats.shards.shard_names import find_shards, of_split, splits_of
 from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, Sample, read_samples
 from truepair.data.formats.tables.captions import printable, read_caption
-from truepair.data.formats.tables.drafts import Draft, Finished, finish, require_some
-from truepair.data.formats.tables.table_columns import FIRST
+from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, require_some
 from truepair.data.formats.tables.text_decoding import decode
-from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.descriptions import describe_all
-from truepair.data.pictures.pictures import Failure, Place, read_pixels
-
-CAPTION_FIELDS = ("caption", "captions", "text")
-"""Fields of `.json` that may hold the captions of a sample; the first that is there does."""
+from truepair.data.pairs import IntArray
+from truepair.data.pictures.feature_cache import describe_all
+from truepair.data.pictures.pictures import Place
+from truepair.data.selection import Selection
 
 
 @dataclass
@@ -76,45 +77,67 @@ class ShardCollection(PairsCollection):
         shard_of_pair: (N,) which one a pair stands in.
         key_of_pair: the key of each pair's sample: the name of its members up to the first dot.
         caption_of_pair: (N,) which caption of its sample a pair has, from 0.
+        caption: where the captions stand, if it was said.
     """
 
-    def __init__(self, finished: Finished, problems: list[Problem], draft: Draft, entries: _Entries) -> None:
-        self.shards = entries.shards
-        self._entries, self._images = entries, finished.images
+    writable = True
+
+    def __init__(
+        self, finished: Finished, problems: list[Problem], draft: Draft, entries: _Entries, caption: str | None
+    ) -> None:
+        self.shards, self.caption = entries.shards, caption
+        self._entries = entries
         self._entry_of_pair: IntArray = np.array(draft.image, dtype=np.int64)[finished.kept]
         self.shard_of_pair: IntArray = np.array(entries.shard, dtype=np.int64)[self._entry_of_pair]
         self.key_of_pair: Sequence[str] = [entries.keys[entry] for entry in self._entry_of_pair]
         self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
         super().__init__(finished.pairs, problems=problems)
 
-    def picture(self, row: int) -> Array | None:
-        pixels = read_pixels(self._entries.place(int(self._images[self.pairs.image_index[row]])))
-        return None if isinstance(pixels, Failure) else pixels
-
     def place(self, row: int) -> tuple[str, int]:
         """The shard a pair stands in, and the place there of its sample's first member, from 0."""
         return self._entries.origin(int(self._entry_of_pair[row]))
 
+    def write(self, selection: Selection, folder: Path) -> None:
+        from truepair.data.formats.shards.write import write_shards
+
+        write_shards(self, selection, folder)
+
+
+class Shards(Format):
+    """Tar files in the webdataset layout."""
+
+    holds = "shards"
+    understood = 'tar shards in the webdataset layout: a .tar, a folder of them, or a pattern such as "{000..003}.tar"'
+    options = frozenset({"caption", "label", "dev_share", "test_share", "split_seed"})
+    collection = ShardCollection
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        return find_shards(source) is not None
+
+    def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
+        return splits_of(find_shards(source) or [])
+
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> ShardCollection:
+        path, shards = Path(source), find_shards(source) or []
+        name = "/".join(filter(None, (path.name if path.is_dir() else path.parent.resolve().name, split)))
+        return open_shards(shards if split is None else of_split(shards, split), reading, name=name, all_shards=shards)
+
 
 def open_shards(
-    shards: Sequence[Path],
-    *,
-    name: str,
-    caption: str | None = None,
-    label: str | None = None,
-    cache: Path | None = None,
-    progress: bool | None = None,
+    shards: Sequence[Path], reading: Reading, *, name: str, all_shards: Sequence[Path] = ()
 ) -> ShardCollection:
     """The usable pairs of some shards; bad samples, and shards that are missing or cut short, are problems.
 
     Args:
-        caption: where captions stand instead: "txt", "caption" or a field of `.json`; `FIRST` for the first of a list.
-        label: a field of `.json` whose values become the pairs' labels; samples without one are of class `NO_LABEL`.
+        reading: `caption` says where captions stand instead: "txt", "caption" or a field of `.json`; `FIRST` for the
+            first of a list. `label` is a field of `.json`; samples without one are of class `NO_LABEL`.
+        all_shards: those of all splits, whose classes are numbered together.
 
     Raises:
         InputError: nothing in them can be used.
         TruepairError: the cache cannot be written.
     """
+    caption, label = None if reading.caption == ALL else reading.caption, reading.label
     entries, draft, problems = _Entries(tuple(shards)), Draft(), list[Problem]()
     sample_number = 0
     for number, shard in enumerate(shards):
@@ -126,16 +149,27 @@ def open_shards(
             sample_number += 1
     require_some(len(draft), name, problems)
     described = describe_all(
-        entries.place, len(entries.keys), key=entries.fingerprint(), cache=cache, progress=progress
+        entries.place, len(entries.keys), key=entries.fingerprint(), cache=reading.cache, progress=reading.progress
     )
+    names = None
+    if label is not None:
+        others = [shard for shard in all_shards if shard not in shards]
+        names = class_names_of([*draft.labels, *_labels_in(others, label)])
     finished = finish(
-        draft, described, entries.keys, lambda pair: entries.origin(draft.image[pair]), name=name,
-        labelled=label is not None,
+        draft, described, entries.keys, lambda pair: entries.origin(draft.image[pair]), place=entries.place, name=name,
+        class_names=names,
     )  # fmt: skip
     order = {shard.name: number for number, shard in enumerate(shards)}
     problems = sorted(problems + finished.problems, key=lambda problem: (order[problem.file], problem.row))
     require_some(len(finished.pairs), name, problems)
-    return ShardCollection(finished, problems, draft, entries)
+    return ShardCollection(finished, problems, draft, entries, caption)
+
+
+def _labels_in(shards: Sequence[Path], label: str) -> Iterator[str | None]:
+    for shard in shards:
+        for sample in read_samples(shard):
+            fields = None if isinstance(sample, Problem) else _object(sample)
+            yield label_of(fields.get(label)) if isinstance(fields, dict) else None
 
 
 def _add(
@@ -182,11 +216,11 @@ def _captions(sample: Sample, fields: dict[str, Any] | str | None, wanted: str |
             return [decode(sample.texts[extension])]
     if not isinstance(fields, dict):
         return []
-    for name in CAPTION_FIELDS if wanted in (None, FIRST) else (wanted,):
-        if name in fields:
-            values = fields[name] if isinstance(fields[name], list) else [fields[name]]
-            return [(value, "utf-8") for value in (values[:1] if wanted == FIRST else values)]
-    return []
+    name = find_captions(fields)[:1] if wanted in (None, FIRST) else (wanted,)
+    if not name or name[0] not in fields:
+        return []
+    values = fields[name[0]] if isinstance(fields[name[0]], list) else [fields[name[0]]]
+    return [(value, "utf-8") for value in (values[:1] if wanted == FIRST else values)]
 
 
 def _object(sample: Sample) -> dict[str, Any] | str | None:

@@ -17,10 +17,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from truepair.audit.export.selection import Selection
+from truepair.data.columns import find_captions
 from truepair.data.formats.shards.shard_samples import OBJECT, key_of
-from truepair.data.formats.shards.shards import CAPTION_FIELDS, ShardCollection
+from truepair.data.formats.shards.shards import ShardCollection
 from truepair.data.formats.tables.text_decoding import decode
+from truepair.data.selection import Selection
 from truepair.errors import InputError
 
 _BLOCK = 512
@@ -35,12 +36,13 @@ class _Sample:
     kept: dict[int, float] = field(default_factory=dict)
 
 
-def write_shards(collection: ShardCollection, selection: Selection, caption: str | None, folder: Path) -> None:
-    """Writes the shards and the weights into the folder; `caption` is the field of `.json` that the audit was told.
+def write_shards(collection: ShardCollection, selection: Selection, folder: Path) -> None:
+    """Writes the shards and the weights into the folder.
 
     Raises:
-        InputError: a shard is not as it was when it was audited.
+        InputError: a shard is not as it was when it was read, or noise was injected into the pairs.
     """
+    collection.check_pairs_are_of_files()
     folders = [shard.absolute().parent for shard in collection.shards]
     root = Path(os.path.commonpath(folders))
     with (folder / "weights.jsonl").open("w", encoding="utf-8", newline="\n") as weights:
@@ -49,7 +51,7 @@ def write_shards(collection: ShardCollection, selection: Selection, caption: str
             name = (folders[number] / shard.name).relative_to(root)
             if samples:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                _copy_shard(shard, folder / name, samples, caption)
+                _copy_shard(shard, folder / name, samples, collection.caption)
             for key, sample in samples.items():
                 for place, kept in enumerate(sorted(sample.kept)):
                     line = {"shard": name.as_posix(), "key": key, "caption": place, "weight": sample.kept[kept]}
@@ -112,7 +114,7 @@ def _write_object(
     """The sample's `.json` with the kept captions of its list."""
     source.seek(member.offset_data)
     fields = json.loads(decode(source.read(member.size))[0])
-    name = caption if caption in fields else next(name for name in CAPTION_FIELDS if name in fields)
+    name = caption if caption in fields else find_captions(fields)[0]
     fields[name] = [value for place, value in enumerate(fields[name]) if place in kept]
     data = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
     member.size = len(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from truepair.data.collection import Problem
 from truepair.data.formats.tables.captions import printable
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
-from truepair.data.pictures.descriptions import Described
+from truepair.data.pictures.feature_cache import Described
+from truepair.data.pictures.pictures import Place, PlacedPictures
 from truepair.errors import InputError
 
 NO_LABEL = "(none)"
-"""Name of the class of pairs whose label is null or empty: an audit leaves no pair out for want of a label."""
+"""Name of the class of pairs whose label is null or empty: no pair is left out for want of a label."""
 
 
 class Draft:
@@ -47,7 +48,7 @@ class Draft:
         self.number.append(number)
         self.captions.append(caption)
         self.ids.append(name)
-        self.labels.append(_label(label))
+        self.labels.append(label_of(label))
 
     def note(self, problem: Problem) -> None:
         """A remark about the pair added next; it is dropped where that pair is."""
@@ -77,19 +78,22 @@ def finish(
     image_names: Sequence[str],
     place_of: Callable[[int], tuple[str, int]],
     *,
+    place: Callable[[int], Place],
     name: str,
-    labelled: bool,
+    class_names: Sequence[str] | None,
 ) -> Finished:
     """The usable pairs of a draft.
 
     Args:
         image_names: of all the draft's images.
+        place: where the picture of each of them lies.
+        class_names: of all splits, `NO_LABEL` not among them; None where no label was asked for.
         place_of: the file that a pair's entry stands in and its place there, for problems.
     """
-    place = np.full(len(image_names), -1, dtype=np.int64)
-    place[described.rows] = np.arange(len(described.rows))
+    number = np.full(len(image_names), -1, dtype=np.int64)
+    number[described.rows] = np.arange(len(described.rows))
     image, rows = np.frombuffer(draft.image, dtype=np.int64), np.frombuffer(draft.row, dtype=np.int64)
-    image_index = place[image] if len(draft) else image.copy()
+    image_index = number[image] if len(draft) else image.copy()
     kept = np.flatnonzero(image_index >= 0)
     problems = []
     for pair in np.flatnonzero(image_index < 0):
@@ -100,14 +104,19 @@ def finish(
     problems += [note for pair, note in draft.notes if pair < len(draft) and image_index[pair] >= 0]
     ids = draft.ids if len(kept) == len(draft) else [draft.ids[pair] for pair in kept]
     captions = draft.captions if len(kept) == len(draft) else [draft.captions[pair] for pair in kept]
-    labels, class_names = _classes([draft.labels[pair] for pair in kept]) if labelled else (None, ())
+    given = [draft.labels[pair] for pair in kept]
+    labels, classes = (None, ()) if class_names is None else _classes(given, class_names)
     pairs = Pairs(
-        images=Images(described.features, tuple(printable(image_names[row]) for row in described.rows)),
+        images=Images(
+            described.features,
+            tuple(printable(image_names[row]) for row in described.rows),
+            files=PlacedPictures(place, described.rows),
+        ),
         texts=Texts(tuple(captions), tuple(ids)),
         image_index=image_index[kept],
         text_index=np.arange(len(kept), dtype=np.int64),
         labels=labels,
-        class_names=class_names,
+        class_names=classes,
         name=name,
         source_rows=rows[kept],
         pair_ids=ids,
@@ -128,19 +137,24 @@ def require_some(pairs: int, source: object, problems: Sequence[Problem]) -> Non
     raise InputError(f"{source} holds no pair that can be used; expected pictures with captions. {told}")
 
 
-def _classes(labels: Sequence[str | None]) -> tuple[IntArray, tuple[str, ...]]:
-    """Class numbers by the order of the names, whole numbers by size first, and those without a label last."""
-    names = sorted({name for name in labels if name is not None}, key=_by_size)
-    names += [NO_LABEL] if None in labels else []
+def class_names_of(labels: Iterable[str | None]) -> tuple[str, ...]:
+    """The different labels by name, whole numbers by size first."""
+    return tuple(sorted({name for name in labels if name is not None}, key=_by_size))
+
+
+def _classes(labels: Sequence[str | None], names: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+    """Class numbers by the order of the names; last those without a label, where there are any."""
+    names = [*names, *([NO_LABEL] if None in labels else [])]
     number = {name: k for k, name in enumerate(names)}
     return np.array([number[name or NO_LABEL] for name in labels], dtype=np.int64), tuple(names)
 
 
 def _by_size(name: str) -> tuple[bool, int, str]:
-    whole = name.isascii() and name.isdigit() and len(name) < 20
+    digits = name.removeprefix("-")
+    whole = digits.isascii() and digits.isdigit() and len(digits) < 20
     return (not whole, int(name) if whole else 0, name)
 
 
-def _label(value: object) -> str | None:
+def label_of(value: object) -> str | None:
     text = "" if value is None else str(value).strip()
     return text or None

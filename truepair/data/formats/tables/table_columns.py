@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from truepair.data import columns
 from truepair.data.collection import Problem
 from truepair.errors import InputError
-
-IMAGE_COLUMNS = (
-    "image", "image_path", "image_name", "img", "img_path", "picture", "file_name", "filename", "filepath", "file",
-    "path",
-)  # fmt: skip
-CAPTION_FAMILIES = ("captions", "caption", "texts", "text", "titles", "title", "sentences", "sentence", "description")
-FIRST = "first"
-"""In place of the name of a caption column: only the first caption of each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +66,26 @@ def choose_columns(
 ) -> Columns:
     """Which columns hold the image, the captions and the split.
 
-    By default the first of `IMAGE_COLUMNS` that there is, and all columns of the first of `CAPTION_FAMILIES` that
-    there is: `caption` alone, or `caption_1`, `caption_2`, … Capitals do not matter. `caption` may name several
-    columns, with commas between them, or be `FIRST`.
+    By default those that `data/columns.py` knows. `caption` may name several columns, with commas between them, or be
+    `FIRST` or `ALL`.
 
     Raises:
         InputError: a column that is named, or one of the two that are needed, does not exist; names those that do.
     """
     found = reader.columns()
-    named = _named(reader, found, "image", image)
-    images = named or [name for wanted in IMAGE_COLUMNS for name in found if _plain(name) == wanted]
-    first_only = caption == FIRST and FIRST not in found
-    captions = _named(reader, found, "caption", None if first_only else caption) or _first_family(found)
-    missing = [what for what, names in (("image paths", images), ("captions", captions)) if not names]
-    if missing:
+    first_only = caption == columns.FIRST and caption not in found
+    by_name = caption if caption in found or caption not in (columns.FIRST, columns.ALL) else None
+    images = next(iter(_named(reader, found, "image", image)), columns.find(found, columns.IMAGES))
+    captions = tuple(_named(reader, found, "caption", by_name)) or columns.find_captions(found)
+    missing = [what for what, known in (("image paths", images), ("captions", captions)) if not known]
+    if missing or images is None:
         raise InputError(
             f"{reader.path} has no column of {' and of '.join(missing)} that is known by its name; its columns are "
             f"{_list(found)}. Name them: image column and caption column"
         )
     labels = _named(reader, found, "label", label)
-    splits = [name for name in found if _plain(name) == "split"]
-    return Columns(images[0], tuple(captions), first_only, splits[0] if splits else None, labels[0] if labels else None)
+    split = columns.find(found, columns.SPLITS)
+    return Columns(images, captions, first_only, split, labels[0] if labels else None)
 
 
 def caption_places(fields: Mapping[str, Any], captions: Sequence[str]) -> list[tuple[str, int | None, Any]]:
@@ -125,18 +116,6 @@ def _named(reader: TableReader, found: list[str], what: str, name: str | None) -
     if what != "caption" and len(names) > 1:
         raise InputError(f"{reader.path}: {name!r} names {len(names)} columns for the {what}; name one")
     return names
-
-
-def _first_family(found: list[str]) -> list[str]:
-    for family in CAPTION_FAMILIES:
-        members = [(match, name) for name in found if (match := re.fullmatch(rf"{family}[ _-]?(\d*)", _plain(name)))]
-        if members:
-            return [name for _, name in sorted(members, key=lambda member: int(member[0][1] or -1))]
-    return []
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower()
 
 
 def _list(found: list[str]) -> str:

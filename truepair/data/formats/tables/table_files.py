@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from truepair.data.formats.tables.tables import READERS
 from truepair.errors import InputError
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
 
 def find_table(source: Path, table: str | None) -> Path | None:
@@ -18,11 +19,11 @@ def find_table(source: Path, table: str | None) -> Path | None:
         named = next((path for path in (source / table, Path(table)) if path.is_file()), None)
         if named is None:
             raise InputError(f"{table}: no such table in {source}; it holds {_list(_tables(source))}. Check the name")
-        if named.suffix.lower() not in READERS:
-            raise InputError(f"{named} is no table that is understood; expected {', '.join(READERS)}")
+        if named.suffix.lower() not in SUFFIXES:
+            raise InputError(f"{named} is no table that is understood; expected {', '.join(SUFFIXES)}")
         return named.resolve()
     if source.is_file():
-        return source.resolve() if source.suffix.lower() in READERS else None
+        return source.resolve() if source.suffix.lower() in SUFFIXES else None
     tables = _tables(source)
     # JSON files are often something else, such as a description of the data.
     others = [path for path in tables if path.suffix.lower() != ".json"]
@@ -35,7 +36,7 @@ def find_table(source: Path, table: str | None) -> Path | None:
 def _tables(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in READERS and path.is_file())
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
 
 
 def _list(tables: list[Path]) -> str:

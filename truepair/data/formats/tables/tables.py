@@ -8,23 +8,31 @@ into the folder are followed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truepair.data.collection import PairsCollection, Problem
+from truepair.data.config import Reading
+from truepair.data.description import SplitDescription
+from truepair.data.formats.format import Format
 from truepair.data.formats.tables.captions import printable, read_caption
 from truepair.data.formats.tables.csv_table import CsvTable
-from truepair.data.formats.tables.drafts import Draft, Finished, finish, require_some
+from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, require_some
 from truepair.data.formats.tables.jsonl_table import JsonLinesTable
 from truepair.data.formats.tables.karpathy import KarpathyTable
 from truepair.data.formats.tables.parquet_table import ParquetTable
 from truepair.data.formats.tables.picture_folder import PictureFolder
 from truepair.data.formats.tables.table_columns import Columns, TableReader, TableRow, caption_places, choose_columns
-from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.descriptions import describe_all
-from truepair.data.pictures.pictures import Failure, read_pixels
+from truepair.data.formats.tables.table_files import find_table
+from truepair.data.pairs import IntArray
+from truepair.data.pictures.feature_cache import describe_all
+from truepair.data.pictures.pictures import Failure
+from truepair.data.selection import Selection
+from truepair.data.splits import named
 from truepair.errors import InputError
 
 READERS: dict[str, Callable[[Path], TableReader]] = {
@@ -36,7 +44,8 @@ READERS: dict[str, Callable[[Path], TableReader]] = {
 }
 """Suffix of a table → what reads it."""
 
-_OTHER_NAME = {"dev": "val", "val": "dev", "test": "testall", "testall": "test"}
+
+_MOST_CLASSES = 100_000
 
 
 class TableCollection(PairsCollection):
@@ -49,11 +58,16 @@ class TableCollection(PairsCollection):
         row_of_pair: (N,) row of the table, from 0: records after the header of CSV, lines of JSON Lines (blank ones
             counted), entries of Karpathy's "images", rows of parquet. Also the `source_rows`.
         caption_of_pair: (N,) which caption of its row a pair has, from 0.
+        split_column, splits: the column that says which split a row is of, and the names in it that were read; None
+            and () where all rows were.
+        folder: what the paths of pictures are relative to.
     """
+
+    writable = True
 
     def __init__(
         self, finished: Finished, problems: list[Problem], reader: TableReader, columns: Columns, draft: Draft,
-        pictures: PictureFolder,
+        folder: Path, splits: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.table, self.table_format = reader.path, reader.format
         self.encoding: str = getattr(reader, "encoding", "utf-8")
@@ -61,81 +75,151 @@ class TableCollection(PairsCollection):
         self.image_column, self.caption_columns = columns.image, columns.captions
         self.row_of_pair = finished.pairs.source_rows
         self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
-        self._pictures, self._images = pictures, finished.images
+        self.split_column, self.splits = columns.split if splits else None, splits
+        self.folder = folder
         super().__init__(finished.pairs, problems=problems)
 
-    def picture(self, row: int) -> Array | None:
-        pixels = read_pixels(self._pictures.place(int(self._images[self.pairs.image_index[row]])))
-        return None if isinstance(pixels, Failure) else pixels
-
     def place(self, row: int) -> tuple[str, int]:
-        """The file a pair stands in, and its place there from 0."""
         return self.table.name, int(self.row_of_pair[row])
 
+    def write(self, selection: Selection, folder: Path) -> None:
+        from truepair.data.formats.tables.write import write_table
 
-def open_table(
-    folder: Path,
-    table: Path,
-    *,
-    split: str | None = None,
-    image: str | None = None,
-    caption: str | None = None,
-    label: str | None = None,
-    cache: Path | None = None,
-    progress: bool | None = None,
-) -> TableCollection:
+        write_table(self, selection, folder)
+
+
+class Tables(Format):
+    """Folders of pictures with a table, and such tables."""
+
+    holds = "a table"
+    understood = (
+        "a folder of pictures with one table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table itself"
+    )
+    options = frozenset({"table", "caption", "image", "label", "dev_share", "test_share", "split_seed"})
+    collection = TableCollection
+
+    def recognises(self, source: str | Path, reading: Reading) -> bool:
+        return find_table(Path(source), reading.table) is not None
+
+    def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
+        reader = open_reader(_table(source, reading))
+        columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
+        return survey(reader, columns)[0]
+
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> TableCollection:
+        table, path = _table(source, reading), Path(source)
+        return open_table(path.resolve() if path.is_dir() else table.parent, table, split, reading)
+
+    def describe(self, source: str | Path, split: str | None, reading: Reading) -> SplitDescription:
+        described = super().describe(source, split, reading)
+        reader = open_reader(_table(source, reading))
+        columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
+        return replace(described, label_columns=label_columns(reader, columns))
+
+
+def open_reader(table: Path) -> TableReader:
+    return READERS[table.suffix.lower()](table)
+
+
+def _table(source: str | Path, reading: Reading) -> Path:
+    found = find_table(Path(source), reading.table)
+    assert found is not None  # `recognises` found it
+    return found
+
+
+def survey(reader: TableReader, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of all splits of a table in alphabetical order, and those of all classes; () where there are none."""
+    status = reader.path.stat()
+    return _survey(reader.path, (status.st_mtime_ns, status.st_size), columns.split, columns.label)
+
+
+@lru_cache(maxsize=8)  # train, dev and test of one table ask one after the other
+def _survey(
+    path: Path, _version: tuple[int, int], split: str | None, label: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    wanted = [name for name in (split, label) if name is not None]
+    if not wanted:
+        return (), ()
+    splits, labels = set[str](), set[str | None]()
+    for row in open_reader(path).rows(wanted):
+        if isinstance(row, Problem):
+            continue
+        if split is not None and (name := label_of(row.fields.get(split))) is not None:
+            splits.add(name)
+        if label is not None:
+            value = row.fields.get(label)
+            if isinstance(value, list | dict) or (isinstance(value, float) and value % 1):
+                raise InputError(
+                    f"{path}, row {row.row}: the column {label!r} is {value!r:.60}; expected text or a whole number, "
+                    "or null for none. Choose another column"
+                )
+            labels.add(label_of(value))
+    return tuple(sorted(splits)), class_names_of(labels)
+
+
+def label_columns(reader: TableReader, columns: Columns) -> dict[str, int]:
+    """The columns that could serve as label -> number of classes: text or whole numbers."""
+    taken = {columns.image, *columns.captions, columns.split}
+    others = [name for name in reader.columns() if name not in taken]
+    found: dict[str, set[str]] = {name: set() for name in others}
+    for row in reader.rows(others):
+        if isinstance(row, Problem):
+            continue
+        for name in list(found):
+            value = row.fields.get(name)
+            if value is not None and not isinstance(value, bool | int | str):
+                del found[name]
+            elif (text := label_of(value)) is not None:
+                found[name].add(text)
+                if len(found[name]) > _MOST_CLASSES:
+                    del found[name]
+    return {name: len(values) for name, values in found.items() if values}
+
+
+def open_table(folder: Path, table: Path, split: str | None, reading: Reading) -> TableCollection:
     """The usable pairs of a table; bad rows are problems. Without a split all splits are read.
 
     Args:
         folder: what the paths of pictures are relative to.
-        image, caption: the columns of paths and captions, see `choose_columns`.
-        label: a column whose values become the pairs' labels; rows without one are of class `NO_LABEL`.
 
     Raises:
-        InputError: the table cannot be read, lacks a column, or nothing in it can be used.
+        InputError: the table cannot be read, lacks a column or the split, or nothing in it can be used.
         TruepairError: the cache cannot be written.
     """
-    reader = READERS[table.suffix.lower()](table)
-    columns = choose_columns(reader, image=image, caption=caption, label=label)
+    reader = open_reader(table)
+    columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
     pictures, draft, problems = PictureFolder(folder), Draft(), list[Problem]()
-    splits: set[str] = set()
-    wanted = _wanted(reader, columns, split)
+    known, class_names = survey(reader, columns) if split is not None or columns.label is not None else ((), ())
+    wanted = () if split is None else named(split, known)
+    if split is not None and not wanted:
+        raise InputError(
+            f"{table} has no split {split!r}; its splits are {', '.join(known[:20]) or 'none'}. Choose one of them, or "
+            "leave out the split for all"
+        )
     for row in reader.rows(columns.needed()):
         if isinstance(row, Problem):
             problems.append(row)
-            continue
-        if columns.split is not None and split is not None:
-            found = str(row.fields.get(columns.split))
-            splits.add(found)
-            if found not in wanted:
-                continue
-        problems += _add(draft, row, columns, pictures, table.name)
-    if split is not None and splits and not splits & wanted:
-        raise InputError(
-            f"{table} has no split {split!r}; its splits are {', '.join(sorted(splits)[:20])}. Choose one of them, or "
-            "none for all"
-        )
+        elif not wanted or (found := label_of(row.fields.get(columns.split or ""))) in wanted:
+            problems += _add(draft, row, columns, pictures, table.name)
+        elif found is None:
+            detail = f"row {row.row}: {columns.split} is empty, though other rows have one; name the split of each row"
+            problems.append(Problem(f"row {row.row}", table.name, row.row, "no-split", detail))
     require_some(len(draft), table, problems)
-    described = describe_all(pictures.place, len(pictures), key=pictures.fingerprint(), cache=cache, progress=progress)
-    name = "/".join(filter(None, (folder.name, split)))
+    described = describe_all(
+        pictures.place, len(pictures), key=pictures.fingerprint(), cache=reading.cache, progress=reading.progress
+    )
     finished = finish(
         draft,
         described,
         pictures.names,
         lambda pair: (table.name, draft.row[pair]),
-        name=name,
-        labelled=columns.label is not None,
+        place=pictures.place,
+        name="/".join(filter(None, (folder.name, split))),
+        class_names=None if columns.label is None else class_names,
     )
     problems = sorted(problems + finished.problems, key=lambda problem: problem.row)
     require_some(len(finished.pairs), table, problems)
-    return TableCollection(finished, problems, reader, columns, draft, pictures)
-
-
-def _wanted(reader: TableReader, columns: Columns, split: str | None) -> set[str]:
-    """The names the split may have: the field calls some by two."""
-    if split is not None and columns.split is None:
-        raise InputError(f"{reader.path} has no column 'split', so it has no split {split!r}; leave out the split")
-    return set() if split is None else {split, _OTHER_NAME.get(split, split)}
+    return TableCollection(finished, problems, reader, columns, draft, folder, wanted)
 
 
 def _add(draft: Draft, row: TableRow, columns: Columns, pictures: PictureFolder, file: str) -> list[Problem]:

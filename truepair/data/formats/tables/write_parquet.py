@@ -11,8 +11,8 @@ from truepair.errors import InputError
 _BATCH_ROWS = 4096
 
 
-def write_parquet(source: Path, rows: TableRows, target: Path, columns: list[str]) -> None:
-    """The kept rows with all their columns; `columns` are those that say what becomes of a row.
+def write_parquet(source: Path, rows: TableRows, target: Path) -> None:
+    """The kept rows with all their columns.
 
     Raises:
         InputError: a row group that has kept rows cannot be read in whole.
@@ -25,7 +25,7 @@ def write_parquet(source: Path, rows: TableRows, target: Path, columns: list[str
             row, stop = start, start + file.metadata.row_group(group).num_rows
             try:
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group]):
-                    chosen = _chosen(batch, row, rows, columns)
+                    chosen = _chosen(batch, row, rows)
                     row += batch.num_rows
                     if chosen.num_rows:
                         writer.write_batch(chosen)
@@ -38,11 +38,11 @@ def write_parquet(source: Path, rows: TableRows, target: Path, columns: list[str
             start = stop
 
 
-def _chosen(batch: Any, start: int, rows: TableRows, columns: list[str]) -> Any:
+def _chosen(batch: Any, start: int, rows: TableRows) -> Any:
     """The rows of the batch that stay, without the captions that do not."""
     import pyarrow as pa
 
-    entries = batch.select(columns).to_pylist()
+    entries = batch.select(rows.columns).to_pylist()
     removed = [rows.removed(start + k, entry) for k, entry in enumerate(entries)]
     entries = [entry if not places else without(entry, places) for entry, places in zip(entries, removed, strict=True)]
     for column in dict.fromkeys(column for places in removed for column, _ in places or ()):

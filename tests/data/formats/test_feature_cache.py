@@ -5,9 +5,9 @@ import pytest
 
 from tests.data.formats.made_pictures import noise, write_pictures
 from truepair.data.pairs import Array
-from truepair.data.pictures import descriptions
-from truepair.data.pictures.descriptions import Described, describe_all
+from truepair.data.pictures import feature_cache
 from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.data.pictures.feature_cache import Described, describe_all
 from truepair.data.pictures.pictures import Failure, Place
 from truepair.errors import TruepairError
 
@@ -17,8 +17,8 @@ BAD = (0, 7, 8, 22)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(descriptions, "BLOCK", 5)
-    monkeypatch.setattr(descriptions, "_CHUNK", 2)
+    monkeypatch.setattr(feature_cache, "BLOCK", 5)
+    monkeypatch.setattr(feature_cache, "_CHUNK", 2)
     write_pictures(tmp_path / "pictures", COUNT)
     for row in BAD:
         (tmp_path / "pictures" / f"p{row}.png").write_bytes(b"no picture")
@@ -48,7 +48,7 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
     assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy"]
     before = [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     with monkeypatch.context() as patch:
-        patch.setattr(descriptions, "describe", lambda _: pytest.fail("described again"))
+        patch.setattr(feature_cache, "describe", lambda _: pytest.fail("described again"))
         check(describe_folder(folder))
     assert before == [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     del described
@@ -61,7 +61,7 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
 
 
 def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe, seen = descriptions.describe, list[str]()
+    describe, seen = feature_cache.describe, list[str]()
 
     def until(stop: int, place: Place) -> Array | Failure:
         if place.file.endswith(f"p{stop}.png"):
@@ -70,19 +70,19 @@ def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatc
         return describe(place)
 
     for stop in (3, 12, 17):
-        monkeypatch.setattr(descriptions, "describe", lambda place, stop=stop: until(stop, place))
+        monkeypatch.setattr(feature_cache, "describe", lambda place, stop=stop: until(stop, place))
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
         assert not list(cache.glob("*.npy"))
     seen.clear()
-    monkeypatch.setattr(descriptions, "describe", lambda place: until(-1, place))
+    monkeypatch.setattr(feature_cache, "describe", lambda place: until(-1, place))
     check(describe_folder(folder))
     assert sorted(seen, key=lambda name: int(name[1:])) == [f"p{row}" for row in range(15, COUNT)]
     assert not list(cache.glob("*.part*"))
 
 
 def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe = descriptions.describe
+    describe = feature_cache.describe
 
     def fail_late(place: Place) -> Array | Failure:
         if place.file.endswith("p12.png"):
@@ -90,7 +90,7 @@ def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeyp
         return describe(place)
 
     with monkeypatch.context() as patch:
-        patch.setattr(descriptions, "describe", fail_late)
+        patch.setattr(feature_cache, "describe", fail_late)
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
     (part,) = cache.glob("*.part")

@@ -1,4 +1,7 @@
-"""Region features of very many pictures: parallel, in bounded memory, kept on disk, and continued after a kill.
+"""The one cache of region features: described in parallel, in bounded memory, kept on disk, continued after a kill.
+
+The cache folder is `$TRUEPAIR_CACHE`, else `~/.cache/truepair`; it may be deleted at any time. What versions before
+this one kept there has other names and is never read.
 
 The features go straight to a file in the cache folder, block by block; a small JSON file beside it says how far they
 are, so that a killed description goes on where it was. Names hold a hash of what is described (`key`). The bytes of a
@@ -25,8 +28,7 @@ import numpy as np
 
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.descriptor import DESCRIPTOR_SIZE
-from truepair.data.pictures.picture_features import GRID, cache_folder
-from truepair.data.pictures.pictures import Failure, Place, describe
+from truepair.data.pictures.pictures import GRID, Failure, Place, describe
 from truepair.errors import TruepairError
 from truepair.files import map_npy, write_json_atomically
 
@@ -73,7 +75,7 @@ def describe_all(
     Args:
         place: where picture k lies.
         key: changes whenever any of the pictures does.
-        cache: folder of the features; None for that of `picture_features` (`$TRUEPAIR_CACHE`).
+        cache: folder of the features; None for `cache_folder()`.
         progress: whether to draw a bar; None draws one on a terminal.
 
     Raises:
@@ -82,7 +84,7 @@ def describe_all(
     if not count:
         return Described(np.empty((0, *_ROW_SHAPE), dtype=np.float16), np.empty(0, dtype=np.int64), {})
     folder = cache_folder() if cache is None else cache
-    stem = folder / f"audit-{key}-{_RECIPE}"
+    stem = folder / f"features-{key}-{_RECIPE}"
     features, notes = stem.with_suffix(".npy"), stem.with_suffix(".json")
     state = _read_state(notes) if features.exists() else None
     if state is None or state.done != count or not _fits(features, state.good) or _mended(place, state):
@@ -97,6 +99,11 @@ def describe_all(
     rows = np.setdiff1d(np.arange(count, dtype=np.int64), np.array(list(state.failures), dtype=np.int64))
     described = map_npy(features) if state.good else np.empty((0, *_ROW_SHAPE), dtype=np.float16)
     return Described(described, rows, state.failures)
+
+
+def cache_folder() -> Path:
+    named = os.environ.get("TRUEPAIR_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "truepair"
 
 
 def _describe_into(

@@ -1,14 +1,15 @@
 """Decoding: large JPEG files at a part of their size, everything else as it is."""
 
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from truepair.data.pictures import picture_features
+from truepair.data.pictures import decode
+from truepair.data.pictures.decode import LONGEST_SIDE, read_picture
 from truepair.data.pictures.descriptor import grid_descriptor
-from truepair.data.pictures.picture_features import read_picture
 from truepair.errors import InputError
 
 
@@ -72,7 +73,7 @@ def test_large_jpegs_are_nearly_the_same(size, mode):
 def test_twice_the_pixels_needed_are_decoded(longer, decoded):
     for size in ((longer, 90), (90, longer)):
         with Image.open(file_of(Image.new("RGB", size))) as image:
-            picture_features.decode_small(image)
+            decode.decode_small(image)
             image.load()
             assert max(image.size) == decoded
 
@@ -85,3 +86,49 @@ def test_large_jpegs_are_turned_upright_and_still_found_broken():
     assert np.abs(read_picture(file).astype(int) - read_whole(file)).mean() < 3
     with pytest.raises(InputError, match="truncated"):
         read_picture(BytesIO(file.getvalue()[: len(file.getvalue()) // 2]))
+
+
+def noise(seed: int, height: int = 20, width: int = 24, channels: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).integers(256, size=(height, width, channels), dtype=np.uint8)
+
+
+def test_pictures_are_upright_and_on_white(tmp_path: Path) -> None:
+    clear = np.dstack([noise(1), np.zeros((20, 24), np.uint8)])
+    clear[:, :12, 3] = 255
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    found = read_picture(tmp_path / "clear.png")
+    assert np.array_equal(found[:, :12], clear[:, :12, :3])
+    assert (found[:, 12:] == 255).all()
+
+    Image.fromarray(noise(2, channels=1)[..., 0]).save(tmp_path / "grey.png")
+    assert np.array_equal(read_picture(tmp_path / "grey.png"), noise(2, channels=1).repeat(3, axis=2))
+
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be shown turned by 90 degrees
+    Image.fromarray(noise(3)).save(tmp_path / "turned.png", exif=turned)
+    assert np.array_equal(read_picture(tmp_path / "turned.png"), np.rot90(noise(3), -1))
+
+
+def test_large_pictures_are_shrunk(tmp_path: Path) -> None:
+    Image.fromarray(noise(1, 300, 600)).save(tmp_path / "large.png")
+    assert read_picture(tmp_path / "large.png").shape == (LONGEST_SIDE // 2, LONGEST_SIDE, 3)
+
+
+def test_an_open_file_is_read_like_a_path_and_postscript_is_refused(tmp_path: Path) -> None:
+    picture = tmp_path / "p.png"
+    Image.fromarray(noise(1)).save(picture)
+    assert np.array_equal(read_picture(BytesIO(picture.read_bytes())), noise(1))
+    picture.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n%%EndComments\nshowpage\n")
+    with pytest.raises(InputError, match=r"p\.png cannot be read .*it is PostScript") as caught:
+        read_picture(picture)
+    assert isinstance(caught.value.__cause__, decode.PostScript)
+
+
+def test_squares_of_any_size_are_decoded_at_twice_their_side_at_least(tmp_path: Path) -> None:
+    for size, side in (((1600, 1000), 64), ((20, 24), 32), ((300, 900), 224)):
+        file = file_of(scene(*size))
+        whole = Image.open(file).convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
+        found = read_picture(file, square=side)
+        assert found.shape == (side, side, 3)
+        assert np.abs(found.astype(int) - np.asarray(whole)).mean() < 3
+    assert np.array_equal(decode.resized(noise(1), 7), np.asarray(Image.fromarray(noise(1)).resize((7, 7))))

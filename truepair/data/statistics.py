@@ -1,0 +1,161 @@
+"""Counts over the two sides of a data set, in pieces where it is large."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from truepair.data.collection import Collection, EmbeddingCollection
+from truepair.data.description import MOST_PROBLEMS, CaptionStatistics, ImageStatistics, Range, SplitDescription
+from truepair.data.formats.precomp.precomp_files import chunks
+from truepair.data.pairs import Pairs
+from truepair.data.repeats import copies
+from truepair.data.text import tokenise
+
+_ROWS_AT_ONCE = 65_536
+_MOST_COMPARED = 2_000_000
+"""Images or captions among which repeated ones are looked for, the first ones: they take some 100 bytes each."""
+
+
+class Side:
+    """One side of embeddings as far as an array: it has a shape, and ranges of rows that are read when asked for."""
+
+    ndim, dtype = 2, np.dtype(np.float32)
+
+    def __init__(self, collection: EmbeddingCollection, side: int) -> None:
+        self.collection, self.side = collection, side
+        self.shape = (len(collection), collection.width)
+        self.nbytes = 4 * self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self.collection.read_side(self.side, *rows.indices(len(self))[:2])
+
+
+def describe_collection(collection: Collection, split: str | None) -> SplitDescription:
+    """What a collection holds and the entries of it that cannot be used; embeddings are read in ranges."""
+    if isinstance(collection, EmbeddingCollection):
+        described = describe_embeddings(collection)
+    else:
+        described = describe_pairs(collection.load())
+    unusable = [problem for problem in collection.problems if not problem.used]
+    problems = [*unusable, *(problem for problem in collection.problems if problem.used)]
+    return replace(
+        described, name=split or collection.name, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=len(problems)
+    )
+
+
+def describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:
+    images, texts = Side(collection, 0), Side(collection, 1)
+    each = copies(images)
+    ranges = range(0, len(collection), _ROWS_AT_ONCE)
+    captions = (caption for start in ranges for caption in collection.captions(start, start + _ROWS_AT_ONCE))
+    return SplitDescription(
+        name=collection.name,
+        images=image_statistics(images),
+        captions=caption_statistics(captions),
+        captions_per_image=Range(each, each, each),
+        label_columns={},
+        mismatch_rate=None,
+        problems=(),
+        problem_count=0,
+        text_features=image_statistics(texts),
+        copies=each,
+    )
+
+
+def describe_pairs(pairs: Pairs) -> SplitDescription:
+    return SplitDescription(
+        name=pairs.name,
+        images=image_statistics(pairs.images.features),
+        captions=caption_statistics(pairs.texts.captions),
+        captions_per_image=range_of(Counter(np.bincount(pairs.image_index, minlength=len(pairs.images)).tolist())),
+        label_columns={} if pairs.labels is None else {"labels": len(np.unique(pairs.labels))},
+        mismatch_rate=pairs.mismatch_rate,
+        problems=(),
+        problem_count=0,
+        text_features=image_statistics(pairs.texts.features),
+        class_counts=class_counts_of(pairs),
+        label_noise_rate=pairs.label_noise_rate,
+        copies=pairs.images.copies,
+    )
+
+
+def image_statistics(features: Any) -> ImageStatistics | None:
+    """Of an array, or of what has its shape and gives ranges of rows; None for None."""
+    if features is None:
+        return None
+    zero_images = zero_regions = repeated = not_finite = 0
+    example: tuple[int, int] | None = None
+    seen: dict[bytes, int] = {}
+    # Other types and shapes are a problem of their own and have no images to count.
+    countable = features.dtype.kind in "fiu" and features.ndim in (2, 3) and 0 not in features.shape
+    for start, rows in chunks(features) if countable else ():
+        regions = rows.reshape(len(rows), -1, rows.shape[-1])
+        zero = np.asarray(~regions.any(axis=2))
+        zero_regions += int(zero.sum())
+        zero_images += int(zero.all(axis=1).sum())
+        not_finite += int((~np.isfinite(regions).all(axis=(1, 2))).sum())
+        for row, image in enumerate(np.ascontiguousarray(rows), start=start):
+            digest = blake2b(image, digest_size=16).digest()
+            first = seen.get(digest, row) if row >= _MOST_COMPARED else seen.setdefault(digest, row)
+            if first != row:
+                repeated += 1
+                example = example or (first, row)
+    return ImageStatistics(
+        count=len(features) if features.shape else 0,
+        shape=features.shape,
+        dtype=str(features.dtype),
+        bytes=features.nbytes,
+        zero_images=zero_images,
+        zero_regions=zero_regions,
+        repeated=repeated,
+        repeated_example=example,
+        not_finite=not_finite,
+    )
+
+
+def caption_statistics(captions: Iterable[str]) -> CaptionStatistics:
+    words, uses, lengths = Counter[str](), Counter[str](), Counter[int]()
+    empty = 0
+    for count, caption in enumerate(captions):
+        found = tokenise(caption)
+        words.update(found)
+        lengths[len(found)] += 1
+        if not caption.strip():
+            empty += 1
+        elif count < _MOST_COMPARED or caption in uses:
+            uses[caption] += 1
+    most = uses.most_common(1)
+    return CaptionStatistics(
+        count=lengths.total(),
+        empty=empty,
+        words=range_of(lengths),
+        distinct_words=len(words),
+        distinct_words_4=sum(count >= 4 for count in words.values()),
+        repeated=uses.total() - len(uses),
+        repeated_example=most[0] if most and most[0][1] > 1 else None,
+    )
+
+
+def class_counts_of(pairs: Pairs) -> dict[str, int]:
+    """Pairs of each class as given; empty without labels."""
+    if pairs.labels is None:
+        return {}
+    counts = np.bincount(pairs.labels, minlength=len(pairs.class_names)).tolist()
+    return dict(zip(pairs.class_names, counts, strict=True))
+
+
+def range_of(counts: Counter[int]) -> Range | None:
+    """Of values, by how often each occurs."""
+    if not counts:
+        return None
+    mean = sum(value * times for value, times in counts.items()) / counts.total()
+    return Range(min(counts), mean, max(counts))
