@@ -76,7 +76,7 @@ REFUSED = [
 def test_refused_before_anything_is_opened(sources, tmp_path, monkeypatch, capsys, source, options, message):
     import re
 
-    monkeypatch.setattr("truepair.data.open_collection.open_collection", lambda *a, **o: pytest.fail("it was opened"))
+    monkeypatch.setattr("truepair.data.open.open", lambda *a, **o: pytest.fail("it was opened"))
     assert run_cli(sources[source], tmp_path / "out", *options) == 2
     said = capsys.readouterr().err
     assert said.startswith("truepair: error: ") and re.search(message, said), said
@@ -95,7 +95,7 @@ def test_refused_by_the_parser(tmp_path, capsys, options, message):
 
 @pytest.mark.parametrize("existing", ["run", "export"])
 def test_refused_for_what_lies_in_the_way(sources, tmp_path, monkeypatch, capsys, existing):
-    monkeypatch.setattr("truepair.data.open_collection.open_collection", lambda *a, **o: pytest.fail("it was opened"))
+    monkeypatch.setattr("truepair.data.open.open", lambda *a, **o: pytest.fail("it was opened"))
     out = tmp_path / "out"
     kept = out / ("export/own/x" if existing == "export" else "pairs.parquet")
     kept.parent.mkdir(parents=True)
@@ -160,7 +160,7 @@ def test_ctrl_c_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsys):
         assert run_cli(tiny, tmp_path / "out", *QUICK) == 130
     assert "Nothing is lost. The same command goes on where it stopped." in capsys.readouterr().err
     with monkeypatch.context() as patch:
-        patch.setattr("truepair.data.open_collection.open_collection", interrupted)
+        patch.setattr("truepair.data.open.open", interrupted)
         assert run_cli(tiny, tmp_path / "none", *QUICK) == 130
     assert "Nothing is lost" not in capsys.readouterr().err  # nothing was begun
     assert run_cli(tiny, tmp_path / "out", *QUICK) == 0

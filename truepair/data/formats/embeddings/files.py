@@ -27,7 +27,7 @@ from truepair.data.collection import EmbeddingCollection, Problem
 from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.ids import RowNames, name_rows
-from truepair.data.formats.embeddings.metadata import RowGroups
+from truepair.data.formats.embeddings.metadata import RowGroups, picture_in
 from truepair.data.formats.embeddings.shards import Shard, find_shards, open_aligned
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
@@ -272,15 +272,6 @@ def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
 
 def _is_clip_retrieval(folder: FilePath) -> bool:
     return any((folder / part).is_dir() for part in ("img_emb", "text_emb"))
-
-
-def picture_in(root: Path, name: str) -> Path | None:
-    """The file of this name if it lies inside the folder, links on its way followed; else None."""
-    try:
-        path = (root / name).resolve()
-        return path if path.is_relative_to(root) and path.is_file() else None
-    except (OSError, ValueError):  # a name that no file can have
-        return None
 
 
 def _version(path: FilePath) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,15 @@ class LineMetadata(Metadata):
                         yield line
         except OSError as error:
             raise _gone(self.path, error) from error
+
+
+def picture_in(root: Path, name: str) -> Path | None:
+    """The file of this name if it lies inside the folder, links on its way followed; else None."""
+    try:
+        path = (root / name).resolve()
+        return path if path.is_relative_to(root) and path.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def _gone(path: FilePath, error: Exception) -> InputError:

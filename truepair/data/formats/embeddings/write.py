@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truepair.data.formats.embeddings.arrays import VectorFile
-from truepair.data.formats.embeddings.files import EmbeddingFiles, picture_in
-from truepair.data.formats.embeddings.metadata import LineMetadata, Metadata, open_parquet
+from truepair.data.formats.embeddings.metadata import LineMetadata, Metadata, open_parquet, picture_in
 from truepair.data.formats.embeddings.npy import write_npy
 from truepair.data.formats.embeddings.shards import Shard
 from truepair.data.pairs import Array, BoolArray
 from truepair.data.selection import Selection
 from truepair.data.storage.stored_path import FilePath
 from truepair.files import link_or_copy
+
+if TYPE_CHECKING:
+    from truepair.data.formats.embeddings.files import EmbeddingFiles
 
 _CHUNK_BYTES = 16 * 2**20
 _BATCH_ROWS = 65_536

@@ -66,7 +66,10 @@ class LabelledCollection(PairsCollection):
     def write(self, selection: Selection, folder: Path) -> None:
         from truepair.data.formats.labelled.write import write_labelled
 
-        write_labelled(self, selection, folder)
+        others = [split for split in splits_in(self.file) if split != self.split]
+        splits = {split: pairs_of(self.file, split, dev_pairs=self.dev_pairs) for split in others}
+        name = Path(self.file.name).stem
+        write_labelled(name, {**splits, self.split: self.pairs}, self.split, selection, folder)
 
 
 class LabelledFeatures(Format):

@@ -12,21 +12,17 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.formats.embeddings.npy import write_npy
-from truepair.data.formats.labelled.feature_files import LabelledCollection, pairs_of, splits_in
 from truepair.data.pairs import Array, Pairs
 from truepair.data.selection import Selection
 
 
-def write_labelled(collection: LabelledCollection, selection: Selection, folder: Path) -> None:
-    """Writes `<name of the source>.npz` and the weights into the folder."""
-    file, rows = collection.file, selection.kept_rows
-    arrays: dict[str, Array] = {"class_names": np.array(file.class_names)}
-    for split in splits_in(file):
-        if split == collection.split:
-            arrays |= _arrays(collection.pairs.take(rows), split)
-        else:
-            arrays |= _arrays(pairs_of(file, split, dev_pairs=collection.dev_pairs), split)
-    np.savez(folder / f"{Path(file.name).stem}.npz", **arrays)  # type: ignore[arg-type]
+def write_labelled(name: str, splits: dict[str, Pairs], split: str, selection: Selection, folder: Path) -> None:
+    """Writes `<name>.npz` and the weights into the folder; the selection is of the pairs of one of the splits."""
+    rows = selection.kept_rows
+    arrays: dict[str, Array] = {"class_names": np.array(splits[split].class_names)}
+    for part, pairs in splits.items():
+        arrays |= _arrays(pairs.take(rows) if part == split else pairs, part)
+    np.savez(folder / f"{name}.npz", **arrays)  # type: ignore[arg-type]
     write_npy(folder / "weights.npy", (len(rows),), np.float32, [selection.weights[rows]])
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 from itertools import islice
 
 from truepair.data.description import MOST_PROBLEMS, Range, SplitDescription
-from truepair.data.formats.precomp.precomp import copies_in
-from truepair.data.formats.precomp.precomp_files import PrecompSplit, column
+from truepair.data.formats.precomp.precomp_files import PrecompSplit, column, copies_in
 from truepair.data.formats.precomp.precomp_problems import find_problems
 from truepair.data.statistics import caption_statistics, image_statistics
 

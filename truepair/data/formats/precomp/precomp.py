@@ -23,10 +23,16 @@ from truepair.data.collection import PairsCollection
 from truepair.data.config import Reading
 from truepair.data.description import SplitDescription
 from truepair.data.formats.format import Format
-from truepair.data.formats.precomp.precomp_files import PrecompSplit, all_meta, available_splits, column, read_split
+from truepair.data.formats.precomp.precomp_files import (
+    PrecompSplit,
+    all_meta,
+    available_splits,
+    column,
+    copies_in,
+    read_split,
+)
 from truepair.data.formats.precomp.precomp_problems import find_problems
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
-from truepair.data.repeats import copies
 from truepair.data.selection import Selection
 from truepair.errors import InputError
 
@@ -113,13 +119,6 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
         class_names=class_names,
         name=f"{contents.folder.name}/{contents.name}",
     )
-
-
-def copies_in(contents: PrecompSplit) -> int:
-    """How many times in a row the array of a usable split holds each image, by its rows or by the ids file."""
-    assert contents.features is not None
-    names = [line.strip() for line in contents.id_lines or []]
-    return copies(contents.features, names if len(names) == len(contents.features) else None)
 
 
 def _names(contents: PrecompSplit, images: int, per_image: int, each: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

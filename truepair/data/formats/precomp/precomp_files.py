@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.pairs import Array
+from truepair.data.repeats import copies
 from truepair.data.splits import named
 from truepair.errors import InputError
 from truepair.files import map_npy, read_file
@@ -101,6 +102,13 @@ def read_split(folder: Path | str, split: str) -> PrecompSplit:
         meta_file=meta_file,
         meta_lines=_read_lines(meta_file),
     )
+
+
+def copies_in(contents: PrecompSplit) -> int:
+    """How many times in a row the array of a usable split holds each image, by its rows or by the ids file."""
+    assert contents.features is not None
+    names = [line.strip() for line in contents.id_lines or []]
+    return copies(contents.features, names if len(names) == len(contents.features) else None)
 
 
 def chunks(features: Array) -> Iterator[tuple[int, Array]]:

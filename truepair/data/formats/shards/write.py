@@ -13,16 +13,18 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from truepair.data.columns import find_captions
 from truepair.data.formats.shards.shard_samples import OBJECT, key_of
-from truepair.data.formats.shards.shards import ShardCollection
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.selection import Selection
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from truepair.data.formats.shards.shards import ShardCollection
 
 _BLOCK = 512
 _CHUNK_BYTES = 2**20

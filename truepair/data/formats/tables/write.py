@@ -10,17 +10,20 @@ one was named).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from truepair.data.formats.embeddings.npy import write_npy
 from truepair.data.formats.tables.picture_folder import PictureFolder
-from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.formats.tables.write_parquet import write_parquet
 from truepair.data.formats.tables.write_rows import TableRows
 from truepair.data.formats.tables.write_text import write_csv, write_jsonl, write_karpathy
 from truepair.data.selection import Selection
 from truepair.files import link_or_copy
+
+if TYPE_CHECKING:
+    from truepair.data.formats.tables.tables import TableCollection
 
 _README = """\
 {table} holds the {kept} pairs that were kept, out of {pairs}, as a table of the same format. Its pictures are here at

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truepair.data.formats.tables.drafts import label_of
 from truepair.data.formats.tables.picture_folder import PictureFolder
 from truepair.data.formats.tables.table_columns import caption_places
-from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.selection import Selection
+
+if TYPE_CHECKING:
+    from truepair.data.formats.tables.tables import TableCollection
 
 Places = list[tuple[str, int | None]]
 """Captions by their column, and their place in its list or None where the column holds one text."""
