@@ -62,7 +62,6 @@ REFUSED = [
     ("pictures", ["--engine", "ray"], "--engine ray scores embeddings, and .*pictures has none; leave it out"),
     ("embeddings", ["--noise", "0.4"], "holds embeddings; a trial with noise needs pairs with features"),
     ("scenes", ["--noise", "0.4", "--noise-index", "i.npy"], "both say how to mismatch"),
-    ("scenes", ["--export", "own"], "no format of its own that can be written.*Export ids, csv"),
     ("pictures", ["--export", "own", "--noise", "0.4"], "with noise its pairs are not those of its files"),
     ("scenes", ["--method", "uot-rcl"], "'uot-rcl' learns from class labels; the models of an audit"),
     ("scenes", ["--method", "magic"], "'magic' is unknown; .* trained by .*crcl"),

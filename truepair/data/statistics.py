@@ -39,7 +39,7 @@ class Side:
         return self.collection.read_side(self.side, *rows.indices(len(self))[:2])
 
 
-def describe_collection(collection: Collection, split: str | None) -> SplitDescription:
+def describe_collection(collection: Collection) -> SplitDescription:
     """What a collection holds and the entries of it that cannot be used; embeddings are read in ranges."""
     if isinstance(collection, EmbeddingCollection):
         described = describe_embeddings(collection)
@@ -47,9 +47,7 @@ def describe_collection(collection: Collection, split: str | None) -> SplitDescr
         described = describe_pairs(collection.load())
     unusable = [problem for problem in collection.problems if not problem.used]
     problems = [*unusable, *(problem for problem in collection.problems if problem.used)]
-    return replace(
-        described, name=split or collection.name, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=len(problems)
-    )
+    return replace(described, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=len(problems))
 
 
 def describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:

@@ -51,4 +51,4 @@ class Format(ABC):
         """What a split holds and what is wrong with it."""
         from truepair.data.statistics import describe_collection
 
-        return describe_collection(self.open(source, split, reading), split)
+        return describe_collection(self.open(source, split, reading))
