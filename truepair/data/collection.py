@@ -191,6 +191,6 @@ class EmbeddingCollection(Collection):
         """Rows that are not finite or all zero are left out. Rows in a row of one image (of one name, or equal bit by
         bit) are captions of it.
         """
-        from truepair.data.vectors import load_vectors
+        from truepair.data.formats.embeddings.vectors import load_vectors
 
         return load_vectors(self)

@@ -77,8 +77,9 @@ def _captions_problems(contents: PrecompSplit) -> Iterator[Problem]:
                 )  # fmt: skip
     for row, (line, caption) in enumerate(zip(lines, contents.captions, strict=True), start=1):
         if len(caption) > LONGEST_CAPTION:
-            yield Problem(
-                file, row, f"the caption has {len(caption):,} characters; expected at most {LONGEST_CAPTION:,}",
+            yield _problem(
+                file, row, "long-caption",
+                f"the caption has {len(caption):,} characters; expected at most {LONGEST_CAPTION:,}",
                 "Check that no whole document stands in its place, and shorten it",
             )  # fmt: skip
         if not caption and (file.suffix == ".txt" or "\t" in line):
