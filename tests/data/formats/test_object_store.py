@@ -31,7 +31,7 @@ from truepair.data.open import open as open_source
 from truepair.data.storage.urls import is_url
 from truepair.errors import InputError, TruepairError
 
-SCORING = {"bank_size": 64, "chunk_rows": 300, "null_pairs": 100}
+SCORING = {"bank_size": 64, "chunk_rows": 300}
 
 
 @pytest.fixture
