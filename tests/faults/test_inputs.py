@@ -13,7 +13,7 @@ import truepair
 from tests.faults.damage import OPTIONS, train
 from truepair.cli.main import main, one_line
 from truepair.data.learnable import nothing_to_learn
-from truepair.data.pictures.picture_features import Budget, read_picture
+from truepair.data.pictures.decode import Budget, read_picture
 from truepair.data.text import MOST_WORDS, Vocabulary
 
 BIG = 3000  # pixels a side
@@ -44,10 +44,8 @@ def test_large_pictures_wait_for_each_other(tmp_path, monkeypatch):
     """Six threads, each with a picture that takes the whole budget: never two are decoded at once."""
     from PIL import Image, ImageOps
 
-    from truepair.data.pictures import picture_features
-
     Image.new("RGB", (BIG, BIG), "red").save(tmp_path / "a.png")
-    monkeypatch.setattr(picture_features, "_AT_ONCE", Budget(BIG * BIG))
+    monkeypatch.setattr(decode, "_AT_ONCE", Budget(BIG * BIG))
     transpose, inside, most = ImageOps.exif_transpose, [0], [0]
 
     def counting(image):

@@ -137,11 +137,11 @@ def job_of(options: argparse.Namespace) -> Any:
         if foreign and name != method:
             option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
-    model = options.model or default_engine(options)
+    data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
+    model = options.model or default_engine(data)
     for option, names in options_of_others(options, engine_configs(), model):
         owners = " and ".join(names)
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
-    data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
     if getattr(options, "as_printed", False):
         return printed_job(options, data, method)
     return Job(
@@ -189,12 +189,11 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
     return Job(data=data, method=method, method_options=merged["method"], setup=setup)
 
 
-def default_engine(options: argparse.Namespace) -> str:
+def default_engine(data: DataConfig) -> str:
     """The MLP where both sides of the data are vectors, which it projects into one space; else the global engine."""
     from truepair.data.open import format_of
 
-    data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
-    return "mlp" if options.data is not None and format_of(data.source, data.reading).vectors else "global"
+    return "mlp" if data.source and format_of(data.source, data.reading).vectors else "global"
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -136,9 +136,9 @@ class DataConfig:
     def saved(self) -> dict[str, Any]:
         """What a run keeps, with absolute paths; `read` gives it back."""
         kept = asdict(self.resolved())
-        for option in fields(self):
-            if option.name in _LATER and kept[option.name] == option.default:
-                del kept[option.name]
+        for field in fields(self):
+            if field.name in _LATER and kept[field.name] == field.default:
+                del kept[field.name]
         # Earlier versions read the first caption of each line of a .jsonl table, and kept no such option.
         caption = kept.pop("caption")
         if self._is_jsonl_folder():

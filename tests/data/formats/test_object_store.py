@@ -156,7 +156,7 @@ def test_chunks_have_the_very_bytes_of_local_ones(tmp_path, bucket, store, url):
     score_collection(pickle.loads(pickle.dumps(stored)), tmp_path / "b", **SCORING)
     ours, theirs = files_of(tmp_path / "b"), files_of(tmp_path / "a")
     headers = json.loads(ours.pop("scoring.json")), json.loads(theirs.pop("scoring.json"))
-    assert ours == theirs and len(ours) == 7
+    assert ours == theirs and len(ours) == 6
     assert [headers[0].pop("fingerprint"), headers[1].pop("fingerprint")] == [
         stored.fingerprint(), local.fingerprint(),
     ] and headers[0] == headers[1]  # fmt: skip
