@@ -44,6 +44,8 @@ def test_large_pictures_wait_for_each_other(tmp_path, monkeypatch):
     """Six threads, each with a picture that takes the whole budget: never two are decoded at once."""
     from PIL import Image, ImageOps
 
+    from truepair.data.pictures import decode
+
     Image.new("RGB", (BIG, BIG), "red").save(tmp_path / "a.png")
     monkeypatch.setattr(decode, "_AT_ONCE", Budget(BIG * BIG))
     transpose, inside, most = ImageOps.exif_transpose, [0], [0]
