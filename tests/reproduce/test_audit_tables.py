@@ -1,18 +1,21 @@
 """The tables of the audit show what its records hold, and count fairly where the verdict is first."""
 
 import json
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from truepair.reproduce.render.audit import MEASURES, audits, behind_first, groups_of, named
+from truepair.reproduce.render.audit import audits, behind_first, named, places_of
 from truepair.reproduce.render.audit_picture import estimate_picture
-from truepair.reproduce.tables import Filled, Section, read_specs
+from truepair.reproduce.tables import Filled, read_specs
 
-TABLE = read_specs()[0]["audit"]
+TABLES, SECTIONS = read_specs()
+TABLE = TABLES["audit"]
 ROWS = TABLE.titles
-SECTION = Section("audit.md", "audit table", ["audit"], "audits", options={"picture": "estimate.png"})
-AUROC, _, F1, CALIBRATION = MEASURES
+SECTION = next(section for section in SECTIONS if section.render == "audits")
+AUROC, _, F1, CALIBRATION = SECTION.parts
 
 
 def audit_report(records):
@@ -54,9 +57,9 @@ def test_cells_are_means_over_seeds_and_missing_ones_say_so():
         record(0.4, verdict={"auroc": 0.91}, lemon={"auroc": None}),
     ]
     found = table_after(audit_report(records), "**`fashion`, random noise, AUROC:**")
-    assert found[""] == ["10 %", "20 %", "40 %", "60 %"]
-    assert found["the verdict"] == ["–", "**0.9700 ± 0.0141**", "**0.9100**", "–"]
-    assert found["LEMoN"] == ["–", "0.9000 ± 0.0000", "–", "–"]
+    assert found[""] == ["20 %", "40 %"]
+    assert found["the verdict"] == ["**0.9700 ± 0.0141**", "**0.9100**"]
+    assert found["LEMoN"] == ["0.9000 ± 0.0000", "–"]
     assert [*found] == ["", "---", *ROWS.values()]
 
 
@@ -68,11 +71,11 @@ def test_what_is_shown_as_best_is_bold_wherever_it_stands():
     ]
     text = audit_report(found)
     shown = table_after(text, "**`fashion`, random noise, AUROC:**")
-    assert [name for name, cells in shown.items() if "**" in cells[1]] == ["LEMoN", "memory alone"]
+    assert [name for name, cells in shown.items() if "**" in cells[0]] == ["LEMoN", "memory alone"]
     error = table_after(text, "expected calibration error, smaller is better:**")
     assert error[""][0] == "0 %"
     assert [name for name, cells in error.items() if "**" in cells[0]] == ["plain cosine"]
-    assert [name for name, cells in error.items() if "**" in cells[2]] == ["the verdict"]
+    assert [name for name, cells in error.items() if "**" in cells[1]] == ["the verdict"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_the_summary_counts_every_cell_once():
     ]
     found = table_after(audit_report(records), "**The verdict against all other rows:**")
     assert found["AUROC"] == ["3", "1", "2", "0.0300, `fashion` hard 20 %: structure alone"]
-    assert found["average precision"] == found[F1.title] == ["3", "3", "3", "–"]
+    assert found["average precision"] == found[F1["title"]] == ["3", "3", "3", "–"]
     assert found["expected calibration error"] == ["4", "4", "4", "–"]
 
 
@@ -143,33 +146,42 @@ def test_cost_and_origin_are_told():
 
 def test_cells_without_noise_are_one_kind_and_data_sets_keep_their_order():
     records = [record(0.4, data="scenes"), record(0.0, kind="hard"), record(0.1)]
-    shown = [named(place) for place in groups_of(Filled(TABLE, records))]
+    shown = [named(place) for place in places_of(Filled(TABLE, records))]
     assert shown == ["`fashion` without noise", "`fashion` random 10 %", "`scenes` random 40 %"]
 
 
 def test_records_of_the_grid_itself_can_be_shown():
-    from truepair.audit.verdict.against_truth import scores_against
     from truepair.audit.verdict.verdict import judge
-    from truepair.reproduce.audit_rows import by_mixture
+    from truepair.reproduce.audit_rows import by_mixture, figures_of
 
     rng = np.random.default_rng(0)
     mismatched = np.arange(600) < 240
     score = rng.normal(np.where(mismatched, -2.0, 2.0))
     verdict = judge(score[:, None], {"random": rng.normal(-2.0, size=(200, 1))})
     made = record(0.4)
-    made["rows"] = {"similarity": by_mixture(score, mismatched), "verdict": scores_against(verdict, mismatched)}
-    made["rows"]["verdict"] |= {
-        "estimate": verdict.noise_rate,
-        "estimate_low": verdict.noise_rate_low,
-        "estimate_high": verdict.noise_rate_high,
-        "flagged": float(verdict.flagged.mean()),
-        "two_groups": verdict.two_groups,
-    }
+    made["rows"] = {"similarity": by_mixture(score, mismatched), "verdict": figures_of(verdict, mismatched)}
+    made["rows"]["verdict"] |= {"estimate_low": verdict.noise_rate_low, "estimate_high": verdict.noise_rate_high}
     text = audit_report([json.loads(json.dumps(made))])
     shown = table_after(text, "random noise, AUROC:**")
     assert [*shown] == ["", "---", "plain cosine", "the verdict"]
-    assert all(0.99 < float(shown[name][2].strip("*")) < 1 for name in ("plain cosine", "the verdict"))
+    assert all(0.99 < float(shown[name][0].strip("*")) < 1 for name in ("plain cosine", "the verdict"))
     assert "within 3 points of the truth in 1 of 1 cells" in text
+
+
+def test_an_audit_of_little_data_has_every_row_of_the_table(tmp_path, monkeypatch):
+    from truepair.audit.options import CrossFitting
+    from truepair.data.open import load
+    from truepair.reproduce import audit_rows
+
+    pairs = load("scenes:30")
+    labelled = replace(pairs, labels=pairs.image_index % 3, class_names=("a", "b", "c"))
+    monkeypatch.setattr(audit_rows, "load_labelled", lambda data, root: labelled)
+    monkeypatch.setattr(audit_rows, "NCR_EPOCHS", 1)
+    monkeypatch.setattr("truepair.audit.options.CrossFitting", partial(CrossFitting, epochs=2, folds=2, width=32))
+    made = audit_rows.audit_rows("toy", "hard", 0.4, 0, tmp_path, tmp_path)
+    assert {*made["rows"]} == {*ROWS} and made["pairs"] == 150
+    assert 0.3 < made["mismatch_rate"] < 0.5
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
 
 
 def test_the_picture_has_a_panel_for_each_data_set_and_kind():

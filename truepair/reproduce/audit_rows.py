@@ -11,12 +11,15 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from truepair.data.open import load
 from truepair.data.pairs import Array, BoolArray, Pairs
+
+if TYPE_CHECKING:
+    from truepair.audit.result import Verdict
 
 NCR_EPOCHS = 5
 
@@ -51,7 +54,6 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
 
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.scoring.cross_fitting import cross_fit
-    from truepair.audit.verdict.against_truth import scores_against
     from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.data.noise import inject_noise
 
@@ -65,40 +67,29 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
     seen = cross_fit(given, CrossFitting(), runs / "crossfit", bank=AuditOptions().bank, seed=seed)
     verdict = verdict_of_scored(seen, seed=seed)
     seconds = time.perf_counter() - start
-    rows: dict[str, Any] = {"verdict": scores_against(verdict, mismatched)}
-    rows["verdict"] |= {
-        "estimate": verdict.noise_rate,
-        "estimate_low": verdict.noise_rate_low,
-        "estimate_high": verdict.noise_rate_high,
-        "flagged": float(verdict.flagged.mean()),
-        "two_groups": verdict.two_groups,
-        "details": verdict.details,
-    }
-    columns = {**seen.given.columns, "lemon": lemon_of(seen)}
-    columns["loss mixture"] = losses_of(given, seed, runs)
-    for name, values in columns.items():
-        rows[name] = by_mixture(values, mismatched)
+    ends = {"estimate_low": verdict.noise_rate_low, "estimate_high": verdict.noise_rate_high}
+    rows = {"verdict": {**figures_of(verdict, mismatched), **ends, "details": verdict.details}}
+    columns = {**seen.given.columns, "lemon": lemon_of(seen), "loss mixture": losses_of(given, seed, runs)}
+    rows |= {name: by_mixture(values, mismatched) for name, values in columns.items()}
     return {"rows": rows, "pairs": len(pairs), "mismatch_rate": pairs.mismatch_rate, "seconds": round(seconds, 1)}
 
 
-def by_mixture(values: Array, mismatched: BoolArray) -> dict[str, Any]:
-    """The figures of one score alone, judged the usual way: by two normal distributions of it."""
+def figures_of(verdict: Verdict, mismatched: BoolArray) -> dict[str, Any]:
     from truepair.audit.verdict.against_truth import scores_against
+
+    told = {"estimate": verdict.noise_rate, "flagged": float(verdict.flagged.mean()), "two_groups": verdict.two_groups}
+    return {**scores_against(verdict, mismatched), **told}
+
+
+def by_mixture(values: Array, mismatched: BoolArray) -> dict[str, Any]:
+    """The figures of one score alone, decided by two normal distributions of it."""
     from truepair.audit.verdict.mixture import mixture_verdict
     from truepair.evaluation.detection import detection
 
-    verdict = mixture_verdict(values.astype(np.float64)[:, None])
-    found = scores_against(verdict, mismatched)
-    ranking = detection(values, mismatched)
+    found = figures_of(mixture_verdict(values.astype(np.float64)[:, None]), mismatched)
     del found["reliability"]
-    return {
-        **found,
-        "auroc": ranking["auroc"],
-        "average_precision": ranking["average_precision"],
-        "estimate": verdict.noise_rate,
-        "flagged": float(verdict.flagged.mean()),
-        "two_groups": verdict.two_groups,
-    }
+    ranking = detection(values, mismatched)
+    return {**found, "auroc": ranking["auroc"], "average_precision": ranking["average_precision"]}
 
 
 def lemon_of(seen: Any) -> Array:
@@ -121,22 +112,15 @@ def losses_of(pairs: Pairs, seed: int, runs: Path) -> Array:
     from truepair.audit.options import CrossFitting
     from truepair.audit.scoring.cross_fitting import remembered
     from truepair.engines.config import GlobalConfig
+    from truepair.training.config import TrainingConfig
     from truepair.training.fit import fit
     from truepair.training.setup import Setup
 
-    path = runs / "warm-up"
-    options = CrossFitting()
-    run = fit(
-        pairs,
-        method="infonce",
-        setup=Setup(model=GlobalConfig(width=options.width)),
-        out=path,
-        resume=(path / "config.json").exists(),
-        progress=False,
-        epochs=NCR_EPOCHS,
-        batch_size=options.batch_size,
-        seed=seed,
-    )
+    path, options = runs / "warm-up", CrossFitting()
+    training = TrainingConfig(epochs=NCR_EPOCHS, batch_size=options.batch_size, seed=seed)
+    setup = Setup(training=training, model=GlobalConfig(width=options.width))
+    resume = (path / "config.json").exists()
+    run = fit(pairs, method="infonce", setup=setup, out=path, resume=resume, progress=False)
     negative_loss: Array = np.log(np.maximum(remembered(run), 1e-12))
     return negative_loss
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from typing import Any
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.values import groups_of, value_table
 from truepair.reproduce.tables import Filled, Section
 
 Place = tuple[str, str, float]
 """Data set, kind of noise, nominal rate."""
-Groups = dict[Place, list[Record]]
+Places = dict[Place, list[Record]]
 Titles = dict[str, str]
+Measure = dict[str, Any]
+"""A figure of a score: figure, title, digits, best (`max` or `min`), and clean where it needs no mismatched pair."""
 
 CLEAN = "none"
 KINDS = {"random": "random noise", "hard": "hard noise (captions move within a class)"}
@@ -21,49 +24,23 @@ NEAR_WITH_ONE_SEED = 0.002
 POINTS = 3.0
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A figure of the records, and how it is shown; `clean`: whether it says something where no pair is mismatched."""
-
-    key: str
-    title: str
-    digits: int
-    smaller_is_better: bool = False
-    clean: bool = False
-
-    def of(self, records: list[Record], name: str) -> list[float]:
-        return figures(records, name, self.key)
-
-    def shown(self, records: list[Record], name: str) -> float:
-        """The mean as it stands in the table."""
-        return float(f"{statistics.fmean(self.of(records, name)):.{self.digits}f}")
-
-
-MEASURES = (
-    Measure("auroc", "AUROC", 4),
-    Measure("average_precision", "average precision", 4),
-    Measure("f1", "F1 of the flagged pairs", 3),
-    Measure("calibration_error", "expected calibration error", 3, smaller_is_better=True, clean=True),
-)
-
-
 def figures(records: list[Record], name: str, key: str) -> list[float]:
     """A figure of one score in every record that has it."""
     found = [record["rows"].get(name, {}).get(key) for record in records]
     return [float(value) for value in found if value is not None]
 
 
-def groups_of(audits: Filled) -> Groups:
+def places_of(audits: Filled) -> Places:
     """Records of a data set, kind and rate, over seeds, in the table's order; without noise there is one kind."""
-    sets = [*dict.fromkeys(str(cell.facts["data"]) for cell in audits.table.cells)]
-    groups: Groups = {}
+    sets = [*dict.fromkeys(str(run.facts["data"]) for run in audits.table.cells)]
+    places: Places = {}
     for record in audits.records:
         facts = record["cell"]
         place = facts["data"], facts["kind"] if facts["noise"] else CLEAN, facts["noise"]
-        groups.setdefault(place, []).append(record)
+        places.setdefault(place, []).append(record)
     kinds = [CLEAN, *KINDS]
-    order = sorted(groups, key=lambda place: (sets.index(place[0]), kinds.index(place[1]), place[2]))
-    return {place: groups[place] for place in order}
+    order = sorted(places, key=lambda place: (sets.index(place[0]), kinds.index(place[1]), place[2]))
+    return {place: places[place] for place in order}
 
 
 def named(place: Place) -> str:
@@ -73,21 +50,29 @@ def named(place: Place) -> str:
 
 def audits(section: Section, shown: Filled) -> str:
     """All figures of the audits, with the picture of `audit_picture.py`."""
-    groups, titles = groups_of(shown), shown.table.titles
-    rates = sorted({cell.facts["noise"] for cell in shown.table.cells})
-    parts = [provenance(shown.records), "**The verdict against all other rows:**", standing_table(groups, titles)]
-    parts += [*aims(groups), "**Estimated against true noise rate, in percent:**", estimate_table(groups)]
-    parts.append(
-        f"![Estimated against true noise rate, for each data set and kind of noise]({section.options['picture']})"
-    )
-    parts += ["**Flagged where no pair is mismatched, in percent:**", clean_table(groups, titles)]
-    for data, kind in dict.fromkeys((data, kind) for data, kind, _ in groups if kind != CLEAN):
-        for measure in MEASURES:
-            less = ", smaller is better" if measure.smaller_is_better else ""
-            parts.append(f"**`{data}`, {KINDS[kind]}, {measure.title}{less}:**")
-            columns = {rate: groups.get((data, kind if rate else CLEAN, rate), []) for rate in rates}
-            parts.append(measure_table(columns, titles, measure))
+    places, titles = places_of(shown), shown.table.titles
+    parts = [provenance(shown.records), "**The verdict against all other rows:**"]
+    parts += [standing_table(places, titles, section.parts), *aims(places)]
+    parts += ["**Estimated against true noise rate, in percent:**", estimate_table(places)]
+    parts.append("![Estimated against true noise rate, for each data set and kind of noise]")
+    parts[-1] += f"({section.options['picture']})"
+    parts += ["**Flagged where no pair is mismatched, in percent:**", clean_table(places, titles)]
+    for data, kind in dict.fromkeys((data, kind) for data, kind, _ in places if kind != CLEAN):
+        for measure in section.parts:
+            kinds = (kind, CLEAN) if measure.get("clean") else (kind,)
+            here = [run for place, runs in places.items() if place[0] == data and place[1] in kinds for run in runs]
+            less = ", smaller is better" if measure["best"] == "min" else ""
+            parts.append(f"**`{data}`, {KINDS[kind]}, {measure['title']}{less}:**")
+            scores = [score for record in here for score in scores_of(record)]
+            path = f"figures.{measure['figure']}"
+            parts.append(value_table(titles, groups_of(scores), path, measure["digits"], best=measure["best"]))
     return "\n\n".join(parts)
+
+
+def scores_of(record: Record) -> list[Record]:
+    """An audit as a record for each of its scores."""
+    rows = record["rows"].items()
+    return [{"cell": {**record["cell"], "method": name}, "figures": figures} for name, figures in rows]
 
 
 def provenance(records: list[Record]) -> str:
@@ -104,38 +89,22 @@ def provenance(records: list[Record]) -> str:
     )
 
 
-# --- The verdict beside the other rows ----------------------------------------------------------------------------
-
-
-def measure_table(columns: dict[float, list[Record]], titles: Titles, measure: Measure) -> str:
-    """A row a score, a column a noise rate, the best of each column bold."""
-    columns = {rate: records for rate, records in columns.items() if rate or measure.clean}
-    best = min if measure.smaller_is_better else max
-    rows: dict[str, list[str]] = {name: [] for name in titles}
-    for records in columns.values():
-        shown = {name: measure.shown(records, name) for name in titles if measure.of(records, name)}
-        for name, row in rows.items():
-            text = cell(measure.of(records, name), measure.digits)
-            row.append(f"**{text}**" if name in shown and shown[name] == best(shown.values()) else text)
-    return table(["", *map(percent, columns)], [[titles[name], *row] for name, row in rows.items()])
-
-
-def standing_table(groups: Groups, titles: Titles) -> str:
+def standing_table(places: Places, titles: Titles, measures: list[Measure]) -> str:
     """In how many cells the verdict is first, or as good as first, and where it falls behind most."""
     rows = []
-    for measure in MEASURES:
+    for measure in measures:
         found = {
             place: behind_first(records, titles, measure)
-            for place, records in groups.items()
-            if (measure.clean or place[1] != CLEAN) and measure.of(records, "verdict")
+            for place, records in places.items()
+            if (measure.get("clean") or place[1] != CLEAN) and figures(records, "verdict", measure["figure"])
         }
         if found:
             first = sum(gap <= 0 for gap, _, _ in found.values())
             near = sum(is_near for _, is_near, _ in found.values())
             worst = max(found, key=lambda place: found[place][0])
             gap, _, ahead = found[worst]
-            text = f"{gap:.{measure.digits}f}, {named(worst)}: {titles[ahead]}" if gap > 0 else "–"
-            rows.append([measure.title, str(len(found)), str(first), str(near), text])
+            text = f"{gap:.{measure['digits']}f}, {named(worst)}: {titles[ahead]}" if gap > 0 else "–"
+            rows.append([measure["title"], str(len(found)), str(first), str(near), text])
     return table(["", "cells", "first", "first or near", "farthest behind"], rows)
 
 
@@ -144,27 +113,24 @@ def behind_first(records: list[Record], titles: Titles, measure: Measure) -> tup
 
     Near is within one standard deviation of the best other row over seeds, with one seed within 0.002.
     """
-    sign = -1 if measure.smaller_is_better else 1
-    means = {name: statistics.fmean(measure.of(records, name)) for name in titles if measure.of(records, name)}
+    sign, digits = -1 if measure["best"] == "min" else 1, measure["digits"]
+    values = {name: found for name in titles if (found := figures(records, name, measure["figure"]))}
+    means = {name: statistics.fmean(found) for name, found in values.items()}
     ours = means.pop("verdict")
     if not means:
         return 0.0, True, "verdict"
     ahead = max(means, key=lambda name: sign * means[name])
-    gap = round(sign * (measure.shown(records, ahead) - measure.shown(records, "verdict")), measure.digits)
-    best = measure.of(records, ahead)
-    allowed = statistics.stdev(best) if len(best) > 1 else NEAR_WITH_ONE_SEED
+    gap = round(sign * (float(f"{means[ahead]:.{digits}f}") - float(f"{ours:.{digits}f}")), digits)
+    allowed = statistics.stdev(values[ahead]) if len(values[ahead]) > 1 else NEAR_WITH_ONE_SEED
     return gap, gap <= 0 or sign * (means[ahead] - ours) <= allowed, ahead
 
 
-# --- How many are mismatched --------------------------------------------------------------------------------------
-
-
-def aims(groups: Groups) -> list[str]:
+def aims(places: Places) -> list[str]:
     """What the first table means, and how near the estimates come."""
-    gaps = {place: off(records) for place, records in groups.items()}
+    gaps = {place: off(records) for place, records in places.items()}
     farthest = max(gaps, key=lambda place: gaps[place])
     close = sum(gap <= POINTS for gap in gaps.values())
-    held = [inside(record) for records in groups.values() for record in records]
+    held = [inside(record) for records in places.values() for record in records]
     return [
         "A cell is a data set, a kind of noise and a rate. Near first is within one standard deviation over seeds of "
         f"the best other row; with one seed, within {NEAR_WITH_ONE_SEED}.",
@@ -174,11 +140,11 @@ def aims(groups: Groups) -> list[str]:
     ]
 
 
-def estimate_table(groups: Groups) -> str:
+def estimate_table(places: Places) -> str:
     """A row a cell: the truth, the verdict's estimate and interval, and what mixtures of one score say."""
     titles = ("verdict", "95 % interval", "holds the truth", "two groups", "flagged", *ESTIMATING.values())
     rows = []
-    for place, records in groups.items():
+    for place, records in places.items():
         ends = [statistics.fmean(figures(records, "verdict", f"estimate_{end}")) for end in ("low", "high")]
         truth, estimate = [record["mismatch_rate"] for record in records], figures(records, "verdict", "estimate")
         row = [named(place), percents(truth), percents(estimate), " – ".join(percents([end]) for end in ends)]
@@ -189,9 +155,9 @@ def estimate_table(groups: Groups) -> str:
     return table(["noise", "truth", *titles], rows)
 
 
-def clean_table(groups: Groups, titles: Titles) -> str:
+def clean_table(places: Places, titles: Titles) -> str:
     """A row a score, a column a data set: the share of clean data that is flagged."""
-    clean = {data: records for (data, kind, _), records in groups.items() if kind == CLEAN}
+    clean = {data: records for (data, kind, _), records in places.items() if kind == CLEAN}
     rows = [
         [title, *(percents(figures(records, name, "flagged"), 2) for records in clean.values())]
         for name, title in titles.items()

@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from truepair.pages.kit.canvas import BLACK, BLUE, COLUMN, DPI, ORANGE, SOFT, legend_above, styled
-from truepair.reproduce.render.audit import CLEAN, ESTIMATING, KINDS, Groups, figures, groups_of
+from truepair.reproduce.render.audit import CLEAN, ESTIMATING, KINDS, Places, figures, places_of
 from truepair.reproduce.tables import Filled
 
 
 def estimate_picture(audits: Filled) -> Figure:
     """Estimated against true noise rate: a panel a data set and kind of noise, the diagonal is right."""
-    groups = groups_of(audits)
+    groups = places_of(audits)
     sets = list(dict.fromkeys(data for data, _, _ in groups))
     looks: dict[str, Any] = {
         "verdict": {"color": BLUE, "marker": "o", "label": "verdict, 95 % interval"},
@@ -40,7 +40,7 @@ def estimate_picture(audits: Filled) -> Figure:
     return figure
 
 
-def draw_panel(axes: Axes, groups: Groups, data: str, kind: str, looks: dict[str, Any]) -> None:
+def draw_panel(axes: Axes, groups: Places, data: str, kind: str, looks: dict[str, Any]) -> None:
     axes.set_title(f"{data}, {kind} noise", fontsize=8)
     axes.grid(axis="y")
     here = [records for (at, of, _), records in groups.items() if at == data and of in (CLEAN, kind)]

@@ -70,18 +70,31 @@ def figure_of(record: Record, path: str) -> float | None:
     return None if found is None else float(found)
 
 
-def value_table(titles: Mapping[str, str], groups: Groups, figure: str, digits: int, given: str | None = None) -> str:
-    """Rows × rates of one figure, mean ± standard deviation over seeds. `given`: a figure of the data, first row."""
+def value_table(
+    titles: Mapping[str, str], groups: Groups, figure: str, digits: int, given: str | None = None, best: str = ""
+) -> str:
+    """Rows × rates of one figure, mean ± standard deviation over seeds.
+
+    Args:
+        given: a figure of the data, read from all records of a rate, as the first row.
+        best: `max` or `min`, to make the best mean of a column bold, as it stands there.
+    """
     rates = sorted({rate for _, rate in groups})
-    rows = []
-    if given:
-        everything = [
-            [figure_of(r, given) for (_, at), rs in groups.items() if at == rate for r in rs] for rate in rates
-        ]
-        rows.append(["as given", *(cell(found, digits) for found in everything)])
-    for name, title in titles.items():
-        found = ((figure_of(record, figure) for record in groups.get((name, rate), [])) for rate in rates)
-        rows.append([title, *(cell(figures, digits) for figures in found)])
+    columns = []
+    for rate in rates:
+        column = {
+            name: cell((figure_of(run, figure) for run in groups.get((name, rate), [])), digits) for name in titles
+        }
+        if best:
+            means = {name: float(text.split()[0]) for name, text in column.items() if text != "–"}
+            first = (max if best == "max" else min)(means.values())
+            column |= {name: f"**{column[name]}**" for name, mean in means.items() if mean == first}
+        if given:
+            runs = (run for (_, at), found in groups.items() if at == rate for run in found)
+            column["given"] = cell((figure_of(run, given) for run in runs), digits)
+        columns.append(column)
+    shown = {**({"given": "as given"} if given else {}), **titles}
+    rows = [[title, *(column[name] for column in columns)] for name, title in shown.items()]
     return table(["", *map(percent, rates)], rows)
 
 
