@@ -140,7 +140,7 @@ def test_suspicious_pairs_are_the_least_believed(finished: tuple[Path, dict[str,
     rows = parquet.read_table(out / "runs" / "robust" / "pairs.parquet").to_pylist()
     least = sorted(rows, key=lambda row: row["p_match"])[:12]
     section = page_of(out).split("The pairs it trusts least")[1].split("Where it errs")[0]
-    shown = re.findall(r'alt="(scene-train-\d+): .*?“(.*?)”.*?(✓|✗)', section, re.DOTALL)
+    shown = re.findall(r'alt="(scene-train-\d+): .*?<q>(.*?)</q>.*?(✓|✗)', section, re.DOTALL)
     assert shown == [(row["image"], row["caption"], "✗" if row["mismatched"] else "✓") for row in least]
     assert f"{sum(row['mismatched'] for row in least)} of them are mismatched in truth" in section
 
