@@ -38,7 +38,7 @@ def learning_curves(curves: Sequence[Curve], description: str) -> Markup:
             if early:
                 restart = chart.x(points[-1][0] + 0.5)
                 chart.line((restart, TOP), (restart, BOTTOM), "restart")
-                chart.text(restart - 4, BOTTOM - 8, "CRCL starts afresh", "end")
+                chart.text(restart + 4, TOP + 12, "CRCL starts afresh")
         best = next(r["dev"]["rsum"] for r in curve.metrics if r["epoch"] == curve.best)
         chart.dot(curve.best, best, 4.5, f"dot {curve.name}")
     return chart.drawn(description)

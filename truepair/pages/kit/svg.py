@@ -21,7 +21,7 @@ class Chart:
 
     Args:
         across, upward: ranges of the two axes.
-        marks: where the vertical axis has lines and numbers; `number` writes them.
+        marks: where the vertical axis has lines and numbers, below 0 without a sign; `number` writes them.
         ticks: where the horizontal axis has numbers.
     """
 
@@ -40,7 +40,7 @@ class Chart:
         for mark in marks:
             y = self.y(mark)
             self.line((LEFT, y), (RIGHT, y), "axis" if mark == 0 else "gridline")
-            self.text(LEFT - 6, y + 4, number.format(mark), "end")
+            self.text(LEFT - 6, y + 4, number.format(abs(mark)), "end")
         for tick in ticks:
             self.text(self.x(tick), BOTTOM + 16, f"{tick:g}", "middle")
         self.text((LEFT + RIGHT) / 2, HEIGHT - 6, horizontal, "middle")
