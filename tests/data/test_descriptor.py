@@ -16,7 +16,6 @@ from truepair.data.pictures.descriptor import (
     LIGHTNESS,
     ORIENTATIONS,
     POSITION,
-    describe_pictures,
     grid_descriptor,
 )
 from truepair.errors import InputError
@@ -198,17 +197,11 @@ def test_moving_the_content_by_one_cell_moves_the_features_by_one_window() -> No
     assert np.abs(there - here).max() > 0.5
 
 
-def test_a_batch_equals_its_pictures_one_by_one() -> None:
-    pictures = np.stack([noise(30, 40, seed) for seed in range(3)])
-    before = pictures.copy()
-    batch = describe_pictures(pictures, grid=4)
-    assert batch.shape == (3, 16, DESCRIPTOR_SIZE)
-    np.testing.assert_array_equal(batch, np.stack([grid_descriptor(p, grid=4) for p in pictures]))
-    np.testing.assert_array_equal(pictures, before)
-
-
-def test_an_empty_batch_gives_no_features() -> None:
-    assert describe_pictures(np.empty((0, 28, 28, 3), dtype=np.uint8)).shape == (0, 36, DESCRIPTOR_SIZE)
+def test_the_picture_is_left_as_it_is() -> None:
+    pixels = noise(30, 40)
+    before = pixels.copy()
+    assert grid_descriptor(pixels, grid=4).shape == (16, DESCRIPTOR_SIZE)
+    np.testing.assert_array_equal(pixels, before)
 
 
 def test_memory_layout_does_not_matter() -> None:
@@ -230,8 +223,6 @@ def test_what_cannot_be_described_is_refused(pixels: Any, message: str) -> None:
         grid_descriptor(pixels)
 
 
-def test_wrong_grid_and_wrong_batch_are_refused() -> None:
+def test_a_wrong_grid_is_refused() -> None:
     with pytest.raises(InputError, match="grid is 0"):
         grid_descriptor(plain(1, 2, 3), grid=0)
-    with pytest.raises(InputError, match=r"\(28, 28, 3\).*\(N, H, W, 3\)"):
-        describe_pictures(plain(1, 2, 3))

@@ -12,13 +12,29 @@ from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
 import truepair.data.formats.labelled.feature_arrays as feature_arrays
-from truepair.data.formats.labelled.feature_files import feature_splits, is_feature_file, load_features
-from truepair.data.formats.labelled.wikipedia import CLASSES, is_wikipedia, load_wikipedia, wikipedia_splits
+from truepair.data.formats.labelled.feature_files import LabelledFeatures, is_feature_file, pairs_of, splits_in
+from truepair.data.formats.labelled.wikipedia import CLASSES, Wikipedia, is_wikipedia
 from truepair.data.pairs import Array
 from truepair.errors import InputError
 
 Arrays = dict[str, Any]
 HEADER = b"MATLAB 7.3 MAT-file, made for a test".ljust(124) + b"\x00\x02IM"
+
+
+def load_features(path, split, **options):
+    return pairs_of(LabelledFeatures().read(path), split, **options)
+
+
+def feature_splits(path):
+    return splits_in(LabelledFeatures().read(path))
+
+
+def load_wikipedia(folder, split, **options):
+    return pairs_of(Wikipedia().read(folder), split, **options)
+
+
+def wikipedia_splits(folder):
+    return splits_in(Wikipedia().read(folder))
 
 
 def write_mat(path: Path, arrays: Arrays) -> Path:

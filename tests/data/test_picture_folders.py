@@ -188,7 +188,7 @@ def test_pixels_for_engines_that_read_them(tmp_path: Path) -> None:
     odd = noise(50, 31, 17)
     Image.fromarray(odd).save(folder / "img" / "p3.png")
     images = load(folder, "train").images
-    assert images.have_pixels and images.pictures is None
+    assert images.files is not None and images.pictures is None
     assert np.array_equal(images.features[3], grid_descriptor(odd).astype(np.float16))
     found = images.pixels(np.array([3, 0]), 32)
     assert found.shape == (2, 32, 32, 3) and found.dtype == np.uint8

@@ -34,7 +34,7 @@ from truepair.data.formats.scenes.scene_drawing import (
     paint,
 )
 from truepair.data.formats.scenes.scenes import ABSENT, MOST_OBJECTS, SceneFactors, Scenes, draw_scenes
-from truepair.data.pictures.descriptor import describe_pictures
+from truepair.data.pictures.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 Table = Sequence[tuple[str, ...]]
@@ -114,7 +114,8 @@ def test_shapes_and_types(scenes: Scenes) -> None:
 
 
 def test_features_describe_the_pictures(scenes: Scenes) -> None:
-    np.testing.assert_array_equal(scenes.features[:5], describe_pictures(scenes.pictures[:5]).astype(np.float16))
+    described = np.stack([grid_descriptor(picture) for picture in scenes.pictures[:5]])
+    np.testing.assert_array_equal(scenes.features[:5], described.astype(np.float16))
 
 
 def test_scene_i_does_not_depend_on_the_count_or_the_run(scenes: Scenes) -> None:

@@ -51,20 +51,6 @@ _RGB_TO_XYZ = np.array(
 _RGB_TO_XYZ = _RGB_TO_XYZ / _RGB_TO_XYZ.sum(axis=1, keepdims=True)
 
 
-def describe_pictures(pictures: NDArray[np.uint8], *, grid: int = 6) -> Floats:
-    """Region features (N, grid**2, 56) of N pictures (N, H, W, 3) of one size; see `grid_descriptor`."""
-    if pictures.ndim != 4:
-        raise InputError(
-            f"describe_pictures got an array of shape {pictures.shape}; expected (N, H, W, 3). For one "
-            "picture call grid_descriptor; bring pictures to one size, or describe them one by one."
-        )
-    features = np.empty((len(pictures), grid**2, DESCRIPTOR_SIZE), dtype=np.float32)
-    # One picture at a time keeps its planes in the processor's cache: faster than whole-batch arrays.
-    for picture, row in zip(pictures, features, strict=True):
-        row[:] = grid_descriptor(picture, grid=grid)
-    return features
-
-
 def grid_descriptor(pixels: NDArray[np.uint8], *, grid: int = 6) -> Floats:
     """Region features (grid**2, 56) of one RGB picture (H, W, 3) uint8, windows in reading order.
 

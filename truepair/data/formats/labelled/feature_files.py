@@ -99,8 +99,8 @@ def is_feature_file(path: Path) -> bool:
     return path.suffix in FEATURE_SUFFIXES and not path.is_dir()
 
 
-def load_features(path: Path | str, split: str, *, dev_pairs: int | None = None) -> Pairs:
-    """The pairs of one split of a feature file; names of arrays: `feature_layouts.py`.
+def open_labelled(path: Path) -> LabelledFile:
+    """The layout and the labels of a feature file; names of arrays: `feature_layouts.py`.
 
     Classes are the distinct labels of all splits in ascending order, named by themselves. A class that occurs in test
     but not in training is kept. Labels are one number a row, or a row of zeros with a single one at the class. Where
@@ -108,19 +108,8 @@ def load_features(path: Path | str, split: str, *, dev_pairs: int | None = None)
 
     Raises:
         InputError: the file is missing, broken or of an unknown layout; labels are missing, not whole numbers, of one
-            class only, or of image and text differ; counts differ; a feature row is not finite or all zero; the split
-            does not exist; `dev_pairs` is out of range. The message names array and row.
+            class only, or of image and text differ; the message names array and row.
     """
-    return pairs_of(open_labelled(Path(path)), split, dev_pairs=dev_pairs)
-
-
-def feature_splits(path: Path | str) -> tuple[str, ...]:
-    """The splits `load_features` can give."""
-    return splits_in(open_labelled(Path(path)))
-
-
-def open_labelled(path: Path) -> LabelledFile:
-    """The layout and the labels of a feature file; raises InputError as `load_features`."""
     path = path.resolve()
     arrays = open_arrays(path)
     parts = find_parts(path, arrays.names)
@@ -147,7 +136,12 @@ def splits_in(file: LabelledFile) -> tuple[str, ...]:
 
 
 def pairs_of(file: LabelledFile, split: str, *, dev_pairs: int | None = None) -> Pairs:
-    """The pairs of one split, its features read and checked; raises InputError as `load_features`."""
+    """The pairs of one split.
+
+    Raises:
+        InputError: counts differ; a feature row is not finite or all zero; the split does not exist; `dev_pairs` is out
+            of range. The message names array and row.
+    """
     _check_counts(file)
     split = plain_name(split)
     part, start, stop = _rows(file, split, dev_pairs)

@@ -12,9 +12,8 @@ import numpy as np
 
 from truepair.data.config import Reading
 from truepair.data.formats.labelled.feature_arrays import open_arrays
-from truepair.data.formats.labelled.feature_files import LabelledFeatures, LabelledFile, pairs_of, splits_in
+from truepair.data.formats.labelled.feature_files import LabelledFeatures, LabelledFile
 from truepair.data.formats.labelled.feature_layouts import find_parts
-from truepair.data.pairs import Pairs
 from truepair.errors import InputError
 from truepair.files import read_file
 
@@ -39,19 +38,6 @@ class Wikipedia(LabelledFeatures):
 
 def is_wikipedia(folder: Path) -> bool:
     return (folder / FEATURES).is_file()
-
-
-def load_wikipedia(folder: Path | str, split: str, *, dev_pairs: int | None = None) -> Pairs:
-    """The pairs of one split: 2,173 train, 231 dev, 462 test; the captions are the names of the texts.
-
-    Raises:
-        InputError: a list is missing or a line of it has another form; otherwise as `load_features`.
-    """
-    return pairs_of(_open(Path(folder)), split, dev_pairs=dev_pairs)
-
-
-def wikipedia_splits(folder: Path | str) -> tuple[str, ...]:
-    return splits_in(_open(Path(folder)))
 
 
 def _open(folder: Path) -> LabelledFile:

@@ -61,7 +61,6 @@ PLACE_WORDS = (
     ("at the bottom", "in the lower part", "at bottom centre"),
     ("in the bottom right corner", "at the lower right", "down on the right"),
 )
-RELATIONS = ("left of", "right of", "above", "below")
 RELATION_WORDS = (
     ("to the left of", "left of", "on the left-hand side of"),
     ("to the right of", "right of", "on the right-hand side of"),
