@@ -48,9 +48,9 @@ def fill(root: Path, name: str) -> Filled:
     records = read_records(path)
     if not records:
         raise InputError(f"{path} holds no records; run python -m truepair.reproduce run {name} first")
-    strangers = {record["name"] for record in records} - {cell.name for cell in table.cells}
-    if strangers:
-        raise InputError(f"{path} holds {min(strangers)}, which is no run of the table; delete its line, or add a grid")
+    others = {record["name"] for record in records} - {cell.name for cell in table.cells}
+    if others:
+        raise InputError(f"{path} holds {min(others)}, which is no run of the table; delete its line, or add a grid")
     return Filled(table, records)
 
 

@@ -46,6 +46,7 @@ def training_cells(
                 more = method_options or {}
                 words = ["--method", base, *more.get(method, more.get("*", "")).split(), *options]
                 words += [f"--{noise}", str(rate), "--seed", str(seed)]
+                facts |= {"engine": engine} if epochs is None and engine != "global" else {}
                 if epochs is not None:
                     facts |= {"epochs": epochs, "engine": engine}
                     words += ["--epochs", str(epochs)]
