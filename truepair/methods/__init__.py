@@ -10,6 +10,7 @@ from truepair.errors import InputError
 
 if TYPE_CHECKING:
     from truepair.methods.base import Method
+    from truepair.methods.pair_field import PairFields
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ def named(place: str) -> Any:
 def learns_from_labels(name: str) -> bool:
     """Whether the method of that name needs the classes of the pairs, and is scored by mAP."""
     return name in METHODS and bool(getattr(METHODS[name].options, "learns_from_labels", False))
+
+
+def shown_fields(name: str) -> PairFields:
+    """How pages show what the method of that name keeps of every pair; none for a name that is not in the table."""
+    return METHODS[name].method.fields if name in METHODS else {}
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:

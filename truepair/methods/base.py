@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from truepair.methods.auxiliary import AuxiliaryNetworks
+from truepair.methods.pair_field import PairField, PairFields
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -178,6 +179,7 @@ class Method(ABC):
 
     Attributes:
         printed: the method as its paper prints it, where it has one.
+        fields: what it keeps of every pair, as pages show it; fields that are not named are shown under their own name.
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
         learns_from_labels: whether it needs the classes of the pairs, and judges these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
@@ -187,6 +189,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     printed: ClassVar[Preset | None] = None
+    fields: ClassVar[PairFields] = {"seen_probability": PairField("matching probability", r"\hat{p}", shown="believed")}
     probability_temperature: ClassVar[float] = 0.05
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False

@@ -16,11 +16,13 @@ from truepair.engines.config import GlobalConfig
 from truepair.errors import RunFolderError, TruepairError
 from truepair.evaluation import division_record
 from truepair.methods import build_method
+from truepair.methods.base import Method
+from truepair.methods.pair_field import PairField
 from truepair.pages.kit.canvas import COLUMN, DPI, LETTERS, SIGN, shortened
 from truepair.pages.run.division import read_report
 from truepair.pages.run.examples import PER_END
 from truepair.pages.run.figures import belief_by_epoch, indicator_histogram, parts_by_epoch
-from truepair.pages.run.indicators import BINS, Components, Indicator, Term, cut_between, indicators_of
+from truepair.pages.run.indicators import BINS, Components, Indicator, cut_between, indicators_of
 from truepair.pages.run.tables import epoch_rows
 from truepair.pages.run.write import facts, run_labels, summary, write_comparison, write_report
 from truepair.training.setup import Setup
@@ -241,7 +243,7 @@ def test_of_several_fields_that_agree_the_label_is_the_belief():
     belief = np.array([0.2, 0.8])
     names = ("seen_probability", "cross_modal", "label", "label_b", "own_score")
     columns = {"belief": belief, "division": np.array(["noisy", "clean"]), **{f"memory_{n}": belief for n in names}}
-    found = {indicator.field: indicator for indicator in indicators_of(columns, {}, {})}
+    found = {indicator.field: indicator for indicator in indicators_of(columns, Method.fields, {}, {})}
     assert [field for field, indicator in found.items() if indicator.is_belief] == ["label"]
     assert found["label"].cut == 0.5
     assert (found["label"].network, found["label_b"].network, found["cross_modal"].network) == (1, 2, None)
@@ -437,7 +439,7 @@ def test_empty_parts_are_dashes_and_known_columns_stay():
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.37, -3.0, 1e-6, 5000.0])
 @pytest.mark.parametrize("unit", [True, False])
 def test_values_that_are_all_equal_are_one_bar(value, unit):
-    indicator = Indicator("x", Term("value", unit=unit), None, np.full(7, value, dtype=np.float32))
+    indicator = Indicator("x", PairField("value", unit=unit), None, np.full(7, value, dtype=np.float32))
     counts = np.histogram(indicator.values, indicator.edges)[0]
     assert sorted(counts)[-1] == counts.sum() == 7
     assert np.diff(indicator.edges).min() > 0
@@ -450,7 +452,7 @@ def test_a_histogram_adds_up_to_all_pairs_and_lies_on_the_scale_of_the_component
     values = np.concatenate([rng.normal(0.3, 0.05, 40_000), rng.normal(0.7, 0.05, 60_000)])
     mismatched = np.arange(100_000) < 40_000
     components = Components((0.3, 0.7), (0.05, 0.05), (0.4, 0.6), True)
-    indicator = Indicator("s", Term("s", unit=False), None, values, components=components)
+    indicator = Indicator("s", PairField("s", unit=False), None, values, components=components)
     axes = indicator_histogram(indicator, mismatched).axes[0]
     bars = [patch.get_data().values for patch in axes.patches[::2]]
     assert [bar.sum() for bar in bars] == pytest.approx([60, 40])

@@ -18,6 +18,7 @@ from truepair.losses import active_complementary
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.crcl.as_printed import PRINTED
 from truepair.methods.crcl.options import CRCLConfig
+from truepair.methods.pair_field import PairField
 
 
 class CRCL(Method):
@@ -26,6 +27,7 @@ class CRCL(Method):
     name = "crcl"
     config: CRCLConfig
     printed = PRINTED
+    fields = Method.fields | {"label": PairField("label", "y")}
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""

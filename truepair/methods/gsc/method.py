@@ -20,6 +20,7 @@ from truepair.losses.consistency import cross_modal_consistency, intra_modal_con
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.gsc.as_printed import PRINTED
 from truepair.methods.gsc.options import GSCConfig
+from truepair.methods.pair_field import PairField
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,14 @@ class GSC(Method):
 
     name = "gsc"
     printed = PRINTED
+    fields = Method.fields | {
+        "label": PairField("label", "y"),
+        "cross_modal": PairField("cross-modal indicator", r"y_\mathrm{CM}"),
+        "intra_modal": PairField("intra-modal indicator", r"y_\mathrm{IM}"),
+        "seen_structure": PairField(
+            "intra-modal similarity", r"S_\mathrm{IM}", unit=False, mixture=("structure", "mixture")
+        ),
+    }
 
     def __init__(self, config: GSCConfig) -> None:
         self.config = config

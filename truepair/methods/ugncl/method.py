@@ -28,6 +28,7 @@ from truepair.errors import InputError
 from truepair.losses import evidential, hinge_ranking, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
+from truepair.methods.pair_field import PairField
 from truepair.methods.ugncl.as_printed import PRINTED
 from truepair.methods.ugncl.options import UGNCLConfig
 
@@ -50,6 +51,15 @@ class UGNCL(Method):
     views = 2
     config: UGNCLConfig
     printed = PRINTED
+    fields = Method.fields | {
+        "label": PairField("label", "y"),
+        "share": PairField("share of the evidence"),
+        "pair_belief": PairField("belief mass", "b", unit=False),
+        "plausibility": PairField("plausibility"),
+        "uncertainty": PairField("uncertainty", "u", unit=False, below_threshold=True),
+        "part": PairField("part", shown="never"),
+        "divided": PairField("divided", shown="never"),
+    }
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)

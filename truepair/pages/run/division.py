@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truepair.errors import RunFolderError
-from truepair.methods import learns_from_labels
+from truepair.methods import learns_from_labels, shown_fields
 from truepair.pages.run.epochs import Epoch, epoch_of, read_records
 from truepair.pages.run.examples import Example, examples_of, ordering, training_images
 from truepair.pages.run.indicators import BoolArray, Indicator, indicators_of
@@ -107,7 +107,7 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
         columns["mismatched"] = columns["wrong_label"]  # what such a run judges of a pair
     return replace(
         report,
-        indicators=tuple(indicators_of(columns, options, records[-1])),
+        indicators=tuple(indicators_of(columns, shown_fields(method), options, records[-1])),
         mismatched=columns.get("mismatched"),
         ordered_by=ordering(columns).removeprefix("memory_"),
         examples=tuple(examples_of(columns, training_images(config) if pictures else None)),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from truepair.evaluation.detection import detection
+from truepair.methods.pair_field import PairField, PairFields
 
 Array = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
@@ -19,40 +20,7 @@ SAME = 1e-5  # values that differ relatively by less differ by rounding: they ar
 SMALL = 0.1  # where no value is above, the whole of [0, 1] would be one bin
 
 
-@dataclass(frozen=True)
-class Term:
-    """How the field calls a per-pair value.
-
-    Attributes:
-        name: in words.
-        symbol: as the paper prints it, in the notation of TeX.
-        unit: its natural range is [0, 1], and figures show that rather than the range of the values.
-    """
-
-    name: str
-    symbol: str = ""
-    unit: bool = True
-
-    @property
-    def axis(self) -> str:
-        return f"{self.name} ${self.symbol}$" if self.symbol else self.name
-
-
-TERMS = {
-    "belief": Term("belief that the pair matches"),
-    "label": Term("label", "y"),
-    "cross_modal": Term("cross-modal indicator", r"y_\mathrm{CM}"),
-    "intra_modal": Term("intra-modal indicator", r"y_\mathrm{IM}"),
-    "seen_structure": Term("intra-modal similarity", r"S_\mathrm{IM}", unit=False),
-    "seen_probability": Term("matching probability", r"\hat{p}"),
-    "share": Term("share of the evidence"),
-    "pair_belief": Term("belief mass", "b", unit=False),
-    "plausibility": Term("plausibility"),
-    "uncertainty": Term("uncertainty", "u", unit=False),
-}
-SWITCHES = ("part", "divided")  # kept per pair, but no distribution
-INPUTS = ("seen_probability",)  # shown only where a method believes them as they are
-
+BELIEF = {"belief": PairField("belief that the pair matches")}
 SECOND = "_b"  # ends the fields of a second network
 
 
@@ -92,7 +60,7 @@ class Indicator:
     """
 
     field: str
-    term: Term
+    term: PairField
     network: int | None
     values: Array
     is_belief: bool = False
@@ -128,41 +96,44 @@ class Indicator:
         return detection(self.values, mismatched)["auroc"]
 
 
-def indicators_of(columns: dict[str, Array], options: dict[str, Any], last: dict[str, Any]) -> list[Indicator]:
+def indicators_of(
+    columns: dict[str, Array], known: PairFields, options: dict[str, Any], last: dict[str, Any]
+) -> list[Indicator]:
     """The indicators among the columns of `pairs.parquet`: what the method believes, and what it keeps beside.
 
     Args:
         columns: belief, division and the `memory_*` columns.
+        known: how the method shows its fields.
         options: of the method; where one named `threshold` parts the division, it is the cut.
         last: the last line of `metrics.jsonl`, with the fitted mixtures.
     """
     division, threshold = columns["division"], options.get("threshold")
     fields = {name.removeprefix("memory_"): column for name, column in columns.items() if name.startswith("memory_")}
-    believed = believed_field(columns["belief"], fields)
+    believed = believed_field(columns["belief"], fields, known)
     if believed is None:
         believed, fields = "belief", {"belief": columns["belief"], **fields}
     found = []
     for name, values in fields.items():
         base = name.removesuffix(SECOND) if network_of(name, fields) else name
-        if base in SWITCHES or (base in INPUTS and name != believed):
+        term = known.get(base) or BELIEF.get(base) or PairField(base.replace("_", " "), unit=False)
+        if term.shown == "never" or (term.shown == "believed" and name != believed):
             continue
         cut, components = None, None
         if name == believed:
             cut = cut_between(values, division == "noisy", division == "clean", (threshold, 0.5))
-        elif base == "uncertainty":
+        elif term.below_threshold:
             cut = cut_between(values, division != "hard", division == "hard", (threshold,))
-        elif base == "seen_structure":
-            components = components_of(last, name.removeprefix(base))
-        # A field of a method this file does not know is called as the method calls it.
-        term = TERMS.get(base) or Term(base.replace("_", " "), unit=False)
+        elif term.mixture:
+            components = components_of(last, term.mixture, name.removeprefix(base))
         found.append(Indicator(name, term, network_of(name, fields), values, name == believed, cut, components))
     return found
 
 
-def believed_field(belief: Array, fields: dict[str, Array]) -> str | None:
+def believed_field(belief: Array, fields: dict[str, Array], known: PairFields) -> str | None:
     """The field that is the belief. Of several that agree, the label rather than what it is made of."""
     same = [name for name, values in fields.items() if np.array_equal(values, belief)]
-    return min(same, key=lambda name: (name in INPUTS, name != "label"), default=None)
+    aside = {name for name, field in known.items() if field.shown == "believed"}
+    return min(same, key=lambda name: (name in aside, name != "label"), default=None)
 
 
 def network_of(name: str, fields: dict[str, Array]) -> int | None:
@@ -181,16 +152,17 @@ def cut_between(values: Array, below: BoolArray, above: BoolArray, candidates: I
     return fitting[0] if fitting else (highest + lowest) / 2
 
 
-def components_of(last: dict[str, Any], suffix: str) -> Components | None:
+def components_of(last: dict[str, Any], names: tuple[str, str], suffix: str) -> Components | None:
     """The mixture of the last epoch; it was fitted to values scaled to [0, 1] and is given in their own units."""
+    span, mixture = names
     try:
-        low, high = (float(last[f"structure_{end}{suffix}"]) for end in ("low", "high"))
+        low, high = (float(last[f"{span}_{end}{suffix}"]) for end in ("low", "high"))
         scale = high - low
-        parts = [f"mixture_{part}_{{}}{suffix}" for part in ("noisy", "clean")]
+        parts = [f"{mixture}_{part}_{{}}{suffix}" for part in ("noisy", "clean")]
         means = tuple(low + scale * float(last[part.format("mean")]) for part in parts)
         deviations = tuple(scale * float(last[part.format("deviation")]) for part in parts)
         weights = tuple(float(last[part.format("weight")]) for part in parts)
-        used = bool(last[f"mixture_two_components{suffix}"])
+        used = bool(last[f"{mixture}_two_components{suffix}"])
     except KeyError:
         return None
     if not min(deviations) > 0:
