@@ -3,12 +3,14 @@
 import json
 
 import pytest
+import torch
 from safetensors.torch import save_file
 
 import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_resume import Stop, assert_same_run
 from truepair.engines.config import GlobalConfig, MLPConfig
+from truepair.errors import InputError
 from truepair.files import read_tensors
 from truepair.training import loop
 from truepair.training.setup import Setup
@@ -52,3 +54,21 @@ def test_a_checkpoint_whose_auxiliary_networks_have_their_first_name_goes_on(tin
     as_then = {name: value if name == "run" else json.dumps(value) for name, value in described.items()}
     save_file(tensors, checkpoint, as_then)
     assert_same_run(fit(tiny, tmp_path / "run", resume=True).path, expected.path)
+
+
+def test_a_model_of_before_preparations_is_read_and_one_of_the_first_version_refused(tiny, tmp_path):
+    run = fit_ce(tiny, tmp_path / "run")
+    expected = run.model.similarity(labelled_pairs(20))
+    tensors, described = read_tensors(run.folder.model, "a model")
+    sizes = {name: value for name, value in described["preparation"].items() if name != "words"}
+    older = {
+        "words": described["preparation"]["words"],
+        "sizes": sizes | described["needs"],
+        "model": described["model"],
+    }
+    save_file(tensors, run.folder.model, {"truepair": json.dumps(older)})
+    assert torch.equal(run.model.similarity(labelled_pairs(20)), expected)
+    first = {"words": older["words"], "feature_width": 6, "width": 8, "word_width": 8, "pooling": "gpo"}
+    save_file(tensors, run.folder.model, {"truepair": json.dumps(first)})
+    with pytest.raises(InputError, match="first version, which is not read any more"):
+        _ = run.model

@@ -230,6 +230,10 @@ def load_model(path: Path, engine: type[EngineConfig] | None = None) -> Retrieva
     """
     tensors, described = read_tensors(path, "the model of a finished run. Restore it from a copy")
     try:
+        if "model" not in described:
+            raise InputError(
+                f"{path}: no model, or one of the first version, which is not read any more; train it again"
+            )
         if "sizes" in described:
             described = as_written_before_preparations(described)
         kind = engine or engine_config(described["model"]["name"])
