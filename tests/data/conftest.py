@@ -24,6 +24,11 @@ def emoji() -> Path:
     return real_data("emoji")
 
 
+@pytest.fixture(scope="session")
+def fashion() -> Path:
+    return real_data("fashion_precomp")
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of the test, new and not yet there."""

@@ -1,0 +1,121 @@
+"""Splits: what the field calls them, and shares drawn where a source has none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.data.test_every_format import make_arrays, make_csv, make_karpathy, make_shards
+from truepair.cli.main import main
+from truepair.data.config import DataConfig
+from truepair.data.formats.shards.shard_names import splits_of as shard_splits
+from truepair.data.open import load, load_splits
+from truepair.data.open import open as open_source
+from truepair.data.splits import named
+from truepair.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("asked", "available", "found"),
+    [
+        ("dev", ("train", "val"), ("val",)),
+        ("val", ("dev", "val"), ("val",)),
+        ("validation", ("dev",), ("dev",)),
+        ("test", ("testall",), ("testall",)),
+        ("test", ("test", "testall"), ("test",)),
+        ("testall", ("test",), ()),
+        ("train", ("train", "restval", "val"), ("train", "restval")),
+        ("train", ("restval",), ("restval",)),
+        ("restval", ("train", "restval"), ("restval",)),
+        ("part", ("part", "train"), ("part",)),
+        ("train", ("dev",), ()),
+    ],
+)
+def test_names_of_the_field(asked: str, available: tuple[str, ...], found: tuple[str, ...]) -> None:
+    assert named(asked, available) == found
+
+
+def test_restval_is_read_with_train(tmp_path: Path) -> None:
+    folder = make_karpathy(tmp_path / "in")
+    assert load(folder).ids() == open_source(folder).ids(0, 99)
+    assert len(load(folder, "restval")) == 12
+
+
+def test_prefixes_of_shards(tmp_path: Path) -> None:
+    assert shard_splits([Path(f"shard-{k}.tar") for k in range(3)]) == ()
+    assert shard_splits([Path("train-0.tar"), Path("train-1.tar")]) == ("train",)
+    assert shard_splits([Path("a-0.tar"), Path("b_0.tar"), Path("0.tar")]) == ("a", "b")
+    folder = make_shards(tmp_path / "in")
+    (folder / "train-1.tar").rename(folder / "val-0.tar")
+    assert load(folder, "train").ids() == open_source(folder, "train").ids(0, 99)
+    assert set(load(folder, "dev").ids()).isdisjoint(load(folder).ids())
+    with pytest.raises(InputError, match="no shard's name begins with the split 'test'"):
+        load(folder, "test")
+
+
+@pytest.mark.parametrize("make", [make_csv, make_arrays])
+def test_shares_are_drawn_by_image(tmp_path: Path, make) -> None:
+    source = make(tmp_path / "in")
+    whole = load(source)
+    config = DataConfig(str(source), dev_share=0.25, test_share=0.1, split_seed=3)
+    splits = load_splits(config, seed=0)
+    parts = [splits.train, splits.dev, splits.test]
+    assert sorted(row for part in parts for row in part.source_rows) == sorted(whole.source_rows)
+    assert len(splits.dev.images) == round(0.25 * len(whole.images))
+    assert len(splits.test.images) == round(0.1 * len(whole.images))
+    names = [set(part.images.ids) for part in parts]
+    assert not names[0] & names[1] and not names[0] & names[2] and not names[1] & names[2]
+    known = dict(zip(whole.ids(), whole.texts.captions, strict=True))
+    for part in parts:
+        assert part.source_rows.tolist() == sorted(part.source_rows.tolist())
+        assert [known[name] for name in part.ids()] == [part.texts.captions[text] for text in part.text_index]
+    again = load(source, "dev", dev_share=0.25, split_seed=3)
+    assert again.ids() == splits.dev.ids()
+    assert load(source, "dev", dev_share=0.25, split_seed=4).ids() != again.ids()
+    assert load_splits(DataConfig(str(source)), seed=0).dev is None
+
+
+def test_shares_that_cannot_be_drawn(tmp_path: Path) -> None:
+    source = make_csv(tmp_path / "in")
+    for shares, message in (
+        ({"dev_share": 1.5}, "--dev-share is 1.5; expected a share"),
+        ({"dev_share": 0.6, "test_share": 0.5}, "leave no image to train on"),
+        ({"dev_share": 0.001}, "36 images are too few for these shares, dev gets none"),
+        ({"test_share": 0.5}, "has no split 'dev', nor any other"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load(source, "dev", **shares)
+    with pytest.raises(InputError, match=r"has splits of its own \(restval, train\); leave out --dev-share"):
+        load(make_karpathy(tmp_path / "karpathy"), "dev", dev_share=0.5)
+    with pytest.raises(InputError, match="for which there is no option dev_share"):
+        load("scenes:8", dev_share=0.5)
+
+
+def test_a_run_is_evaluated_on_the_split_it_drew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, run = make_csv(tmp_path / "in"), tmp_path / "run"
+    options = ["--epochs", "1", "--width", "8", "--minimum-count", "1", "--quiet", "--dev-share", "0.2"]
+    assert main(["train", str(source), "--out", str(run), "--caption", "caption_2", *options]) == 0
+    trained = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("dev"))
+    assert main(["evaluate", str(run), str(source), "--split", "dev"]) == 0
+    assert trained in capsys.readouterr().out
+    assert main(["evaluate", str(run), str(source)]) == 2
+    assert "has no split 'test'" in capsys.readouterr().err
+
+
+def test_what_runs_keep_of_their_data(tmp_path: Path) -> None:
+    """Runs of earlier versions read the first caption of each line of a .jsonl table, and kept no option for it."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("{}")
+    old = {"source": str(folder), "noise": 0.4, "label": None}
+    assert DataConfig.read(old).caption == "first"
+    assert DataConfig.read(DataConfig(str(folder)).saved()).caption == "all"
+    assert "caption" not in DataConfig(str(folder), caption="first").saved()
+    for caption in (None, "first", "title"):
+        config = DataConfig(str(tmp_path), caption=caption, dev_share=0.1)
+        assert DataConfig.read(config.saved()) == config
+    plain = DataConfig("scenes").saved()
+    assert {"table", "image", "caption", "dev_share", "test_share", "split_seed"}.isdisjoint(plain)
+    two = DataConfig("a.npy,b.npy").saved()["source"]
+    assert two == f"{Path('a.npy').resolve()},{Path('b.npy').resolve()}"
+    assert np.array(DataConfig("s3://bucket/x").saved()["source"]) == "s3://bucket/x"
