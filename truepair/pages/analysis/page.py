@@ -44,7 +44,7 @@ def render_page(analysis: Analysis) -> str:
         fewest=FEWEST_SAMPLES,
         scatters=[data_source(png_of(scatter(run.embedding))) for run in analysis.runs],
         soft=analysis.soft,
-        pictures=pairs.images.pictures is not None,
+        pictures=pairs.images.have_pixels,
         picture_of=Album(pairs).picture,
         caption_of=pairs.texts.captions.__getitem__,
         probes=[table for run in analysis.runs for table in probe_tables(run)],

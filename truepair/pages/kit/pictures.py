@@ -31,18 +31,19 @@ class Album:
 
     def picture(self, image: int) -> Picture:
         images, own = self.pairs.images, self._first_own.get(image)
+        pixels = images.picture(image)
         return Picture(
             images.ids[image],
-            None if images.pictures is None else png_source(images.pictures[image]),
+            None if pixels is None else png_source(pixels),
             "(no caption)" if own is None else self.pairs.texts.captions[own],
         )
 
 
 def pixels_of(images: Images | None, index: int, name: str) -> Array | None:
     """The pixels of an image; None where the source has none, or another image stands at its place by now."""
-    if images is None or images.pictures is None or index >= len(images) or images.ids[index] != name:
+    if images is None or index >= len(images) or images.ids[index] != name:
         return None
-    return np.asarray(images.pictures[index])
+    return images.picture(index)
 
 
 def png_source(picture: Array) -> str:

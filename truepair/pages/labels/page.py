@@ -66,7 +66,7 @@ def render_page(found: Inspection, *, top: int) -> str:
         names=trained.pairs.class_names,
         picture_of=album.picture,
         caption_of=trained.pairs.texts.captions.__getitem__,
-        pictures=images.pictures is not None,
+        pictures=images.have_pixels,
     )
 
 
