@@ -62,6 +62,10 @@ class Images:
         """Regions an image has at most; one vector an image counts as one region."""
         return int(self.features.shape[1]) if self.features.ndim == 3 else 1
 
+    @property
+    def have_pixels(self) -> bool:
+        return self.pictures is not None or self.files is not None
+
     def picture(self, row: int) -> Array | None:
         """(H, W, 3) uint8 pixels of an image to show to people; None where there are none."""
         if self.pictures is not None:
