@@ -42,6 +42,14 @@ def test_help_is_instant_and_without_torch():
         assert option in done.stdout
 
 
+def test_the_device_is_for_runs_as_well_as_for_models_that_are_trained(capsys):
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    shared, trained = capsys.readouterr().out.split("\naudit:\n")[1].split("\nmodels that are trained")
+    assert "--device NAME" in shared
+    assert "--device" not in trained
+
+
 # ---- refused before any work ----
 
 

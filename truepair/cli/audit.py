@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
-from truepair.cli.options import add_options, given_options
+from truepair.cli.options import add_option, add_options, given_options
 from truepair.cli.shared import DATA_HELP, add_reading, use_threads
 from truepair.errors import InputError
 
@@ -57,8 +57,9 @@ def add_audit(commands: Any) -> None:
     parser.add_argument("--split", metavar="NAME", help="split to audit [default: train, or all of a table]")
     parser.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")
     add_reading(parser, shares=False)
-    add_options(parser, "audit", AuditOptions)
-    add_options(parser, "models that are trained (neither embeddings nor --run)", CrossFitting)
+    shared = add_options(parser, "audit", AuditOptions)
+    add_option(shared, CrossFitting.__dataclass_fields__["device"], str)  # a run scores on it, too
+    add_options(parser, "models that are trained (neither embeddings nor --run)", CrossFitting, leave_out=("device",))
     trial = parser.add_argument_group("trial with a known truth")
     trial.add_argument("--noise", type=float, default=0.0, metavar="X", help="share of pairs to mismatch first")
     trial.add_argument(

@@ -20,8 +20,10 @@ def add_options(
     prefix: str = "",
     hidden: bool = False,
     leave_out: Collection[str] = (),
-) -> None:
+) -> Any:
     """One option per field of `config` that has help, under a heading; options not given leave no trace.
+
+    Returns the group, for further options under that heading.
 
     Args:
         hidden: take them, but do not show them in the help.
@@ -32,6 +34,7 @@ def add_options(
     for option in fields(config):
         if "help" in option.metadata and option.name not in leave_out:
             add_option(group, option, hints[option.name], prefix=prefix, hidden=hidden)
+    return group
 
 
 def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", hidden: bool = False) -> None:
