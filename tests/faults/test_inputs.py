@@ -42,23 +42,23 @@ def test_a_budget_is_never_overdrawn():
 
 def test_large_pictures_wait_for_each_other(tmp_path, monkeypatch):
     """Six threads, each with a picture that takes the whole budget: never two are decoded at once."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     from truepair.data.pictures import decode
 
     Image.new("RGB", (BIG, BIG), "red").save(tmp_path / "a.png")
     monkeypatch.setattr(decode, "_AT_ONCE", Budget(BIG * BIG))
-    transpose, inside, most = ImageOps.exif_transpose, [0], [0]
+    shrunk, inside, most = decode._shrunk, [0], [0]
 
-    def counting(image):
+    def counting(*arguments):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         try:
-            return transpose(image)
+            return shrunk(*arguments)
         finally:
             inside[0] -= 1
 
-    monkeypatch.setattr(ImageOps, "exif_transpose", counting)
+    monkeypatch.setattr(decode, "_shrunk", counting)
     threads = [threading.Thread(target=read_picture, args=(tmp_path / "a.png",)) for _ in range(6)]
     for thread in threads:
         thread.start()

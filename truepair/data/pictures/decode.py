@@ -24,6 +24,8 @@ _MOST_PIXELS = 100_000_000
 _POSTSCRIPT = (b"%!PS", b"\xc5\xd0\xd3\xc6")
 # A JPEG is decoded at 1/2, 1/4 or 1/8 of its size where its longer side keeps this many times the pixels needed.
 _SPARE = 2
+# Bytes in which Pillow allocates a large picture.
+_BLOCK = 64 * 2**20
 
 
 class Budget:
@@ -46,7 +48,7 @@ class Budget:
                 self._changed.notify_all()
 
 
-# Pixels being decoded at once, by all threads: each takes 8 to 20 bytes.
+# Pixels being decoded at once, by all threads: each takes 4 to 16 bytes.
 _AT_ONCE = Budget(_MOST_PIXELS)
 
 
@@ -86,7 +88,7 @@ def read_picture(source: Path | BinaryIO, *, square: int | None = None) -> NDArr
 
 
 def _decoded(file: BinaryIO, square: int | None) -> NDArray[np.uint8]:
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     if file.read(4) in _POSTSCRIPT:
         raise PostScript("it is PostScript, which is a program")
@@ -95,22 +97,30 @@ def _decoded(file: BinaryIO, square: int | None) -> NDArray[np.uint8]:
         if image.width * image.height > _MOST_PIXELS:
             raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
         decode_small(image, square or LONGEST_SIDE)
-        with _AT_ONCE.taken(image.width * image.height):
-            return _flattened(ImageOps.exif_transpose(image), square)
+        pixels = image.width * image.height
+    with _AT_ONCE.taken(pixels):  # and free again within it: that is why the picture is opened anew
+        return _shrunk(file, square)
 
 
-def _flattened(upright: Image.Image, square: int | None) -> NDArray[np.uint8]:
-    from PIL import Image
+def _shrunk(file: BinaryIO, square: int | None) -> NDArray[np.uint8]:
+    from PIL import Image, ImageOps
 
-    if upright.mode == "RGB" and not upright.has_transparency_data:
-        flat = upright
-    else:
-        ground = Image.new("RGBA", upright.size, "white")
-        flat = Image.alpha_composite(ground, upright.convert("RGBA")).convert("RGB")
-    if square is not None:
-        return np.asarray(flat.resize((square, square), Image.Resampling.BICUBIC))
-    flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    return np.asarray(flat)
+    # Blocks that malloc gives back to the system: smaller ones each thread would keep.
+    Image.core.set_block_size(_BLOCK)  # type: ignore[attr-defined]
+    file.seek(0)
+    with Image.open(file) as upright:
+        decode_small(upright, square or LONGEST_SIDE)
+        upright.load()
+        ImageOps.exif_transpose(upright, in_place=True)
+        if upright.mode == "RGB" and not upright.has_transparency_data:
+            flat: Image.Image = upright
+        else:
+            ground = Image.new("RGBA", upright.size, "white")
+            flat = Image.alpha_composite(ground, upright.convert("RGBA")).convert("RGB")
+        if square is not None:
+            return np.asarray(flat.resize((square, square), Image.Resampling.BICUBIC))
+        flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+        return np.asarray(flat)
 
 
 def resized(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
