@@ -144,7 +144,7 @@ def test_the_same_sentences_everywhere(tmp_path):
         assert f"Careful: {warning}" in told
     assert max(map(len, summary_text(result).split("\n\n")[1].splitlines())) <= 110
     assert "<code>--epochs</code>" in (tmp_path / "report.html").read_text()
-    assert words.index(warnings[0]) < words.index("How many are mismatched")
+    assert words.index(warnings[0]) < words.index("Noise rate: how many are mismatched")
     write_audit(judged(), tmp_path, page=render_page)
     assert json.loads((tmp_path / "summary.json").read_text())["warnings"] == []
     page = (tmp_path / "report.html").read_text()

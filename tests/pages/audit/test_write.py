@@ -170,7 +170,7 @@ def test_the_page_holds_what_it_must_and_nothing_runs(tmp_path, pictures):
     assert ("img" in tags.seen) == pictures
     assert all(dict(tags.attributes).get("alt") is not None for tag in tags.seen if tag == "img")
     for text in ("About 38 % (36–40 %) of 38 pairs look mismatched; 9 are flagged.", "Captions that were exchanged",
-                 "Borderline pairs", "missing-picture", "near-image", "Whether the probability keeps its word",
+                 "Borderline pairs", "missing-picture", "near-image", "Calibration: how well p_match holds",
                  "dir/image 9.png" if not pictures else "caption 9"):  # fmt: skip
         assert text in tags.words, text
     assert len(page) < 400_000  # the caption of 25,000 letters is cut

@@ -42,19 +42,19 @@ def meanings(result: AuditResult) -> dict[str, str]:
     verdict = result.verdict
     if "synthetic_mismatches" in verdict.details:
         probability = (
-            "The probability that image and caption belong together. It is measured against pairs mismatched on "
-            "purpose, so that of all pairs with 0.8 about eight in ten should be right."
+            "The probability that image and caption match, calibrated on synthetic mismatches (pairs mismatched on "
+            "purpose): of all pairs with 0.8 about eight in ten should match."
         )
     else:
         probability = (
-            "The probability that image and caption belong together: of the two groups that the scores fall into, how "
-            "probably the pair is in the upper one."
+            "The probability that image and caption match: two normal distributions are fitted to the scores "
+            "(two-component mixture), and this is how probably the pair is in the upper one."
         )
     found = {
         "p_match": probability,
         "flagged": "Taken as mismatched: p_match is below 0.5."
         + ("" if verdict.two_groups else " Without a group of mismatched pairs, only single odd pairs are."),
-        "interval": "The true share of mismatched pairs is in it with 95 % certainty, as far as the scores can tell.",
+        "interval": "Of the noise rate: the share of mismatched pairs is in it with 95 % certainty, as far as scores can tell.",
     }
     for name in result.indicators:
         found[name] = INDICATORS_EXPLAINED.get(name, INDICATORS.get(name, name))
