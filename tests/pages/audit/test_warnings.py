@@ -186,8 +186,8 @@ def test_every_word_of_the_page_is_explained(tmp_path):
     ):
         assert f"<dt>{word}</dt>" in explained, word
     assert "<code>indicator_memory</code>" in explained and "<code>mismatched</code>" in explained
-    assert "mismatched on purpose, so that" in explained
+    assert "calibrated on synthetic mismatches (pairs mismatched on purpose)" in explained
     own = made_result(truth=False)
     write_audit(own, tmp_path, page=render_page)
     page = (tmp_path / "report.html").read_text()
-    assert "of the two groups" in page and "AUROC" not in page and "<code>mismatched</code>" not in page
+    assert "two-component mixture" in page and "AUROC" not in page and "<code>mismatched</code>" not in page
