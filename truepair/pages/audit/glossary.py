@@ -54,7 +54,7 @@ def meanings(result: AuditResult) -> dict[str, str]:
         "p_match": probability,
         "flagged": "Taken as mismatched: p_match is below 0.5."
         + ("" if verdict.two_groups else " Without a group of mismatched pairs, only single odd pairs are."),
-        "interval": "The noise rate (share of mismatched pairs) is in it with 95 % certainty, as far as scores can tell.",
+        "interval": "The noise rate (share of mismatched pairs) lies in it with 95 % certainty, as far as scores tell.",
     }
     for name in result.indicators:
         found[name] = INDICATORS_EXPLAINED.get(name, INDICATORS.get(name, name))
