@@ -23,7 +23,7 @@ from truepair.errors import TruepairError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0 done, 2 an error the user can mend, 130 interrupted, 141 nobody reads
+    """Run one command; the exit code: 0 done, 2 an error the user can correct, 130 interrupted, 141 nobody reads
     what is printed any more.
     """
     given = sys.argv[1:] if arguments is None else arguments

@@ -10,7 +10,7 @@ from truepair.files import map_npy
 
 
 def read_npy_index(path: Path, expected: str) -> Array:
-    """The array of an index file, memory-mapped; what it holds is for the caller to judge.
+    """The array of an index file, memory-mapped; what it holds is for the caller to check.
 
     Args:
         expected: what the file should hold, for messages.

@@ -13,7 +13,7 @@ from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
 from truepair.pages.demo import run as demo_run
 from truepair.pages.demo.figures import belief_histogram
-from truepair.pages.demo.page import example_of, found, judged
+from truepair.pages.demo.page import believed, example_of, found
 from truepair.pages.demo.run import SMALL, run_demo
 from truepair.pages.kit.pictures import Album
 from truepair.training.loop import Training
@@ -276,7 +276,7 @@ def four_pairs() -> Pairs:
 def test_album_knows_what_really_belongs_together() -> None:
     album = Album(four_pairs())
     assert [album.picture(image).caption for image in range(3)] == ["a", "b", "(no caption)"]
-    assert [judged(album, pair, 0.5).mismatched for pair in range(3)] == [False, True, True]
+    assert [believed(album, pair, 0.5).mismatched for pair in range(3)] == [False, True, True]
     picture, given = example_of(album)
     assert (picture.name, [(hit.item, hit.right) for hit in given]) == ("x", [("a", True), ("b", False)])
 

@@ -208,7 +208,7 @@ def gaussian_divergence(image: Parts, text: Parts) -> Tensor:
     """The mean KL of unit Gaussians around V_S and T_S, spread out to values of size one, 0-d.
 
     Decided: the parts are unit vectors, on which unit noise would drown everything and the term hardly be felt. Yet it
-    is this term that makes V_S and T_S forget what only one side has. Spread out, no closeness is had by shrinking.
+    is this term that takes from V_S and T_S what only one side has. Spread out, no closeness is had by shrinking.
     """
     return unit_gaussian_divergence(blurred(image.invariant, 0.0), blurred(text.invariant, 0.0)).mean()
 

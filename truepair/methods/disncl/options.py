@@ -33,7 +33,7 @@ class DisNCLConfig:
     )
     invariant_weight: float = option(
         0.05,
-        "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which makes them forget "
+        "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which takes from them "
         "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one",
     )
     exclusive_weight: float = option(0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2")

@@ -24,7 +24,7 @@ RUNS = {"clean": "Clean pairs, plain InfoNCE", "plain": "Noisy pairs, plain Info
 
 
 @dataclass(frozen=True)
-class JudgedPair:
+class BelievedPair:
     """A training pair, what the robust run believes of it, and the truth. `picture.caption` really belongs to it."""
 
     picture: Picture
@@ -87,9 +87,9 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
             "matched": percentage(belief[~mismatched] < options["threshold"]),
             "mismatched": percentage(belief[mismatched] < options["threshold"]),
         },
-        suspicious=[judged(album, pair, belief[pair]) for pair in order[:SUSPICIOUS]],
-        accused=[judged(album, pair, belief[pair]) for pair in accused[:MISTAKES]],
-        trusted=[judged(album, pair, belief[pair]) for pair in trusted[:MISTAKES]],
+        suspicious=[believed(album, pair, belief[pair]) for pair in order[:SUSPICIOUS]],
+        accused=[believed(album, pair, belief[pair]) for pair in accused[:MISTAKES]],
+        trusted=[believed(album, pair, belief[pair]) for pair in trusted[:MISTAKES]],
         searches=searches({name: runs[name].model for name in ("plain", "robust")}, test, demo["seed"]),
     )
 
@@ -120,10 +120,10 @@ def percentage(mask: BoolArray) -> float | None:
     return 100 * float(mask.mean()) if len(mask) else None
 
 
-def judged(album: Album, pair: int, belief: float) -> JudgedPair:
+def believed(album: Album, pair: int, belief: float) -> BelievedPair:
     pairs = album.pairs
     image, caption = int(pairs.image_index[pair]), pairs.texts.captions[pairs.text_index[pair]]
-    return JudgedPair(album.picture(image), caption, float(belief), image != album.true_image[pair])
+    return BelievedPair(album.picture(image), caption, float(belief), image != album.true_image[pair])
 
 
 def example_of(album: Album) -> tuple[Picture, list[Hit]]:

@@ -60,7 +60,7 @@ class DivisionReport:
 
     @property
     def about_labels(self) -> bool:
-        """Whether the run judges the class labels of the pairs: then a pair matches where its given label is right."""
+        """Whether the run corrects class labels: then a pair matches where its given label is right."""
         return learns_from_labels(self.method)
 
     @property
@@ -104,7 +104,7 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
         return report
     columns = read_columns(folder.pairs)
     if report.about_labels and "wrong_label" in columns:
-        columns["mismatched"] = columns["wrong_label"]  # what such a run judges of a pair
+        columns["mismatched"] = columns["wrong_label"]  # what such a run says of a pair
     return replace(
         report,
         indicators=tuple(indicators_of(columns, shown_fields(method), options, records[-1])),

@@ -139,7 +139,7 @@ def summary(report: DivisionReport) -> str:
     text = f"Method {report.method}{pairs}; {count} epoch{'s' if count > 1 else ''}."
     if report.about_labels:
         text += (
-            " Such a run judges class labels: in what follows a pair is matched where its given label is right. "
+            " Such a run corrects class labels: in what follows a pair is matched where its given label is right. "
             "truepair labels shows the labels themselves."
         )
     if not report.indicators:

@@ -1,4 +1,4 @@
-"""Reading the files of one split of a "precomp" folder as they are, without judging them (layout: `precomp.py`)."""
+"""Reading the files of one split of a "precomp" folder as they are, without checking them (layout: `precomp.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class PrecompSplit:
-    """The files of one split, read but not judged. What is missing or cannot be opened is None.
+    """The files of one split, read but not checked. What is missing or cannot be opened is None.
 
     `features_error` tells why features that are there cannot be opened. Bytes that are not UTF-8 stand in the text as
     lone surrogates, so that reading never fails.
