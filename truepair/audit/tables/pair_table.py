@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from truepair.audit.result import INDICATORS, AuditResult
 from truepair.audit.scoring.row_ranges import words_at
 from truepair.audit.tables.parquet_file import write_tables
 from truepair.data.pair_columns import AUDIT, SHARED, described_schema
-from truepair.data.pairs import BoolArray, IntArray
+from truepair.data.pairs import IntArray
 
 ROWS = 50_000
 
@@ -50,8 +51,7 @@ def pair_tables(result: AuditResult) -> Iterator[Any]:
     import pyarrow
 
     schema, verdict, collection = pair_schema(result), result.verdict, result.collection
-    captions_of, images_of, swaps = proposals(result)
-    duplicates = Memberships(result)
+    some = {**proposals(result), **memberships(result)}
     for start in range(0, len(result), ROWS):
         piece = slice(start, min(start + ROWS, len(result)))
         rows = result.rows[piece]
@@ -65,113 +65,79 @@ def pair_tables(result: AuditResult) -> Iterator[Any]:
             "reason": result.reasons[piece],
             "similarity": result.similarity[piece],
             **{f"indicator_{name}": values[piece] for name, values in result.indicators.items()},
-            **captions_of(piece),
-            **images_of(piece),
-            **swaps(piece),
-            **duplicates.columns(piece),
+            **{name: column.at(piece) for name, column in some.items()},
         }
         if result.mismatched is not None:
             columns["mismatched"] = result.mismatched[piece]
         yield pyarrow.table(columns, schema=schema)
 
 
-Columns = Callable[[slice], dict[str, Any]]
+@dataclass(frozen=True)
+class Some:
+    """A column that only some pairs have a value in: their ascending positions, and an arrow array of the values."""
 
+    positions: IntArray
+    values: Any
 
-def proposals(result: AuditResult) -> tuple[Columns, Columns, Columns]:
-    """Columns of the proposed captions, of the proposed images, and of the swaps of the pairs of a slice."""
-    found, collection = result.rematch, result.collection
-    seat = np.full(len(result), -1, dtype=np.int64)  # of a pair among the suspicious ones
-    seat[result.at(found.rows)] = np.arange(len(found.rows))
-    captions = Words(found.caption_from, proposed_caption=collection.captions, proposed_caption_pair=collection.ids)
-    images = Words(found.image_from, proposed_image=collection.image_names, proposed_image_pair=collection.ids)
-    swaps = Words(found.swap_with, swap_with=collection.ids)
-
-    def of(words: Words, fit: tuple[str, Any] | None) -> Columns:
-        def columns(piece: slice) -> dict[str, Any]:
-            here = seat[piece]
-            known = here >= 0
-            values = words.at(np.where(known, here, 0), known)
-            if fit is not None:
-                values[fit[0]] = masked(fit[1], np.where(known, here, 0), words.has(here, known))
-            return values
-
-        return columns
-
-    return (
-        of(captions, ("proposed_caption_fit", found.caption_fit)),
-        of(images, ("proposed_image_fit", found.image_fit)),
-        of(swaps, None),
-    )
-
-
-class Words:
-    """Ids, captions or names of the pairs of `rows` (−1 = none), read once in the order of the source."""
-
-    def __init__(self, rows: IntArray, **readers: Callable[[int, int], list[str]]) -> None:
+    def at(self, piece: slice) -> Any:
+        """The column of a slice of the pairs, null where there is no value."""
         import pyarrow
 
-        self.rows = rows
-        wanted = np.unique(rows[rows >= 0])
-        self.seats = np.searchsorted(wanted, rows)
-        self.words = {
-            name: pyarrow.array(words_at(read, wanted), pyarrow.large_string()) for name, read in readers.items()
-        }
-
-    def has(self, entries: IntArray, known: BoolArray) -> BoolArray:
-        return known & (self.rows[np.where(known, entries, 0)] >= 0) if len(self.rows) else known
-
-    def at(self, entries: IntArray, known: BoolArray) -> dict[str, Any]:
-        """The columns for entries of `rows`; null where not known, or where there is none."""
-        import pyarrow
-
-        has = self.has(entries, known)
-        seats = self.seats[entries] if len(self.seats) else entries
-        index = pyarrow.array(np.where(has, seats, 0), mask=~has)
-        return {name: words.take(index).cast(pyarrow.string()) for name, words in self.words.items()}
+        first, last = np.searchsorted(self.positions, [piece.start, piece.stop])
+        index, none = np.zeros(piece.stop - piece.start, np.int64), np.ones(piece.stop - piece.start, bool)
+        here = self.positions[first:last] - piece.start
+        index[here], none[here] = np.arange(first, last), False
+        return self.values.take(pyarrow.array(index, mask=none))
 
 
-class Memberships:
-    """Which duplicates each pair is in."""
-
-    def __init__(self, result: AuditResult) -> None:
-        import pyarrow
-
-        size = len(result)
-        kinds = dict.fromkeys(group.kind for group in result.duplicates)
-        self.groups = {kind: np.full(size, -1, dtype=np.int64) for kind in kinds}
-        for number, group in enumerate(result.duplicates):
-            self.groups[group.kind][result.at(group.rows)] = number
-        firsts = np.array([group.rows[0] for group in result.duplicates], dtype=np.int64)
-        self.first, self.rows = firsts, result.rows
-        wanted, self.seats = np.unique(firsts, return_inverse=True)
-        self.ids = pyarrow.array(words_at(result.collection.ids, wanted), pyarrow.string())
-
-    def columns(self, piece: slice) -> dict[str, Any]:
-        import pyarrow
-
-        size = piece.stop - piece.start
-        kinds, group = np.full(size, "", dtype=object), np.full(size, -1, dtype=np.int64)
-        for kind, numbers in self.groups.items():
-            here = numbers[piece]
-            inside = here >= 0
-            kinds[inside] += np.where(kinds[inside] == "", kind, " " + kind)
-            group = np.where(group < 0, here, group)
-        none = group < 0
-        others = ~none
-        others[others] = self.first[group[others]] != self.rows[piece][others]
-        index = np.zeros(size, dtype=np.int64)
-        index[others] = self.seats[group[others]]
-        return {
-            "duplicate_kind": pyarrow.array(kinds, pyarrow.string(), mask=none),
-            "duplicate_group": masked(group, np.arange(size), ~none),
-            "duplicate_of": self.ids.take(pyarrow.array(index, mask=~others)),
-        }
-
-
-def masked(values: Any, entries: IntArray, known: BoolArray) -> Any:
-    """The values at the entries as an arrow array, null where not known."""
+def proposals(result: AuditResult) -> dict[str, Some]:
+    """Columns of the proposed captions and images, with how well they fit, and of the swaps."""
     import pyarrow
 
-    here = values[entries] if len(values) else np.zeros(len(entries), dtype=values.dtype)
-    return pyarrow.array(here, mask=~known)
+    found, collection = result.rematch, result.collection
+    at = result.at(found.rows)
+    columns = {}
+    for name, sources, fit, read in (
+        ("proposed_caption", found.caption_from, found.caption_fit, collection.captions),
+        ("proposed_image", found.image_from, found.image_fit, collection.image_names),
+        ("swap_with", found.swap_with, None, collection.ids),
+    ):
+        chosen = np.flatnonzero(sources >= 0)
+        chosen = chosen[np.argsort(at[chosen])]
+        columns[name] = Some(at[chosen], words_of(read, sources[chosen]))
+        if fit is not None:
+            columns[f"{name}_pair"] = Some(at[chosen], words_of(collection.ids, sources[chosen]))
+            columns[f"{name}_fit"] = Some(at[chosen], pyarrow.array(fit[chosen], pyarrow.float32()))
+    return columns
+
+
+def memberships(result: AuditResult) -> dict[str, Some]:
+    """Columns of the duplicates that each pair is in."""
+    import pyarrow
+
+    kinds = list(dict.fromkeys(group.kind for group in result.duplicates))
+    groups = sorted(enumerate(result.duplicates), key=lambda entry: kinds.index(entry[1].kind))
+    sizes = [len(group.rows) for _, group in groups]
+    numbers = np.repeat(np.array([number for number, _ in groups], np.int64), sizes)
+    bits = np.repeat(np.array([1 << kinds.index(group.kind) for _, group in groups], np.int64), sizes)
+    rows = np.concatenate([np.empty(0, np.int64), *(group.rows for _, group in groups)])
+    positions, first, inverse = np.unique(result.at(rows), return_index=True, return_inverse=True)
+    sets = np.zeros(len(positions), np.int64)
+    np.bitwise_or.at(sets, inverse, bits)
+    names = [" ".join(kind for bit, kind in enumerate(kinds) if code >> bit & 1) for code in range(1 << len(kinds))]
+    group = numbers[first]
+    heads = np.array([group.rows[0] for group in result.duplicates], np.int64)[group]
+    others = heads != result.rows[positions]
+    return {
+        "duplicate_kind": Some(positions, pyarrow.array(names).take(pyarrow.array(sets))),
+        "duplicate_group": Some(positions, pyarrow.array(group)),
+        "duplicate_of": Some(positions[others], words_of(result.collection.ids, heads[others])),
+    }
+
+
+def words_of(read: Callable[[int, int], list[str]], rows: IntArray) -> Any:
+    """What a reader of the source knows of rows in any order, as an arrow array; each is read once."""
+    import pyarrow
+
+    wanted, seats = np.unique(rows, return_inverse=True)
+    return pyarrow.array(words_at(read, wanted), pyarrow.string()).take(pyarrow.array(seats))
