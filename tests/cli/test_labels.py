@@ -181,9 +181,9 @@ def test_pictures_are_shown_where_they_are_those_of_the_run(trained):
     assert found.images is not None
     pictures = np.zeros((len(found.images), 6, 6, 3), np.uint8)
     with_pictures = replace(found, images=replace(found.images, pictures=pictures))
-    assert all(suspect.picture.source.startswith("data:image/png") for suspect in suspects_of(with_pictures, 5))
+    assert all(suspect["picture"].source.startswith("data:image/png") for suspect in suspects_of(with_pictures, 5))
     others = Images(found.images.features, tuple(f"x{name}" for name in found.images.ids), pictures)
-    assert {suspect.picture.source for suspect in suspects_of(replace(found, images=others), 5)} == {None}
+    assert {suspect["picture"].source for suspect in suspects_of(replace(found, images=others), 5)} == {None}
 
 
 def test_moves_are_the_commonest_cells_beside_the_diagonal(trained):

@@ -113,7 +113,10 @@ def typed(path: Path, table: Any) -> Any:
     known |= {name: ("float32", "") for name in table.column_names if name.startswith("memory_")}
     for name, wanted in zip(known, described_schema(known), strict=True):
         try:
-            column = table.column(name).cast(wanted.type)
+            column = table.column(name)
+            if pyarrow.types.is_integer(wanted.type) and not pyarrow.types.is_integer(column.type):
+                raise ValueError(f"it holds {column.type}")
+            column = column.cast(wanted.type)
         except (pyarrow.ArrowException, ValueError) as error:
             raise RunFolderError(f"{path}: {name} is no {wanted.type} ({error}); restore it from a copy") from error
         if column.null_count:

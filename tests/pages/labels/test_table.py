@@ -59,7 +59,7 @@ def test_order_is_changed_first_then_by_suspicion_then_by_pair(tmp_path):
     [
         ("given_class", np.full(30, 3), "given_class is not classes in 0 … 2"),
         ("given_class", np.full(30, -1), "given_class is not classes"),
-        ("given_class", np.zeros(30), "given_class is not classes"),
+        ("given_class", np.zeros(30), "given_class is no int64 .it holds double"),
         ("true_class", np.full(30, 7), "true_class is not classes"),
         ("image_index", np.full(30, -1), "image_index is not whole numbers"),
         ("label_belief", np.full(30, 1.5), r"label_belief\[0\] is 1.5"),
@@ -68,7 +68,7 @@ def test_order_is_changed_first_then_by_suspicion_then_by_pair(tmp_path):
         ("label_distribution", [[0.5, 0.5]] * 30, "does not hold 3 numbers for each of 30 pairs"),
         ("label_distribution", [[0.5] * 3] * 28 + [[0.5] * 2, [0.5] * 4], "does not hold 3 numbers"),
         ("label_distribution", [[0.5, -0.5, 1.0]] * 30, r"distribution\[0, 1\] is -0.5"),
-        ("label_distribution", np.zeros(30), "pairs.parquet does not fit its run"),
+        ("label_distribution", np.zeros(30), "label_distribution is no list"),
     ],
 )
 def test_a_damaged_table_is_refused(name, value, message, tmp_path):

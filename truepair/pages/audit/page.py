@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,42 +22,12 @@ from truepair.audit.warnings import warnings_of
 from truepair.data.collection import Problem
 from truepair.data.pairs import IntArray
 from truepair.pages.audit import charts
-from truepair.pages.audit.cards import Cards, Shown
+from truepair.pages.audit.cards import Cards
 from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
 from truepair.pages.kit.page import clipped, render, tight
 from truepair.phrases import percent_span
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
-
-
-@dataclass(frozen=True)
-class Group:
-    """Some members of a group of duplicates, and how many it has."""
-
-    members: list[Shown]
-    size: int
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Duplicates of one kind: the largest groups."""
-
-    name: str
-    meaning: str
-    groups: int
-    pairs: int
-    capped: bool
-    shown: list[Group]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Problems of one kind, with some examples."""
-
-    name: str
-    entries: int
-    used: int
-    examples: list[Problem]
 
 
 def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -> str:
@@ -120,31 +90,21 @@ def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]
     return [int(result.rows[place]) for place in order if distance[place] < 0.4]
 
 
-def kinds_of(result: AuditResult, album: Cards) -> list[Kind]:
+def kinds_of(result: AuditResult, album: Cards) -> list[dict[str, Any]]:
+    """Duplicates of each kind: how many there are, and the largest groups with some members and their size."""
     found = []
     for kind, counts in duplicates_of(result).items():
-        largest = [group for group in result.duplicates if group.kind == kind][:GROUPS]
-        shown = [Group([album.shown(int(row)) for row in group.rows[:MEMBERS]], len(group.rows)) for group in largest]
-        found.append(
-            Kind(
-                kind,
-                DUPLICATES_EXPLAINED.get(kind, kind),
-                counts["groups"],
-                counts["pairs"],
-                bool(counts["capped"]),
-                shown,
-            )
-        )
+        largest = [group.rows for group in result.duplicates if group.kind == kind][:GROUPS]
+        shown = [{"size": len(rows), "members": [album.shown(int(row)) for row in rows[:MEMBERS]]} for rows in largest]
+        found.append({"name": kind, "meaning": DUPLICATES_EXPLAINED.get(kind, kind), "shown": shown, **counts})
     return found
 
 
-def reasons_of(result: AuditResult) -> list[Reason]:
+def reasons_of(result: AuditResult) -> list[dict[str, Any]]:
+    """Problems of each kind: how many there are, and some examples."""
     examples: dict[str, list[Problem]] = {}
     for problem in result.problems:
         here = examples.setdefault(problem.reason, [])
         if len(here) < EXAMPLES:
             here.append(problem)
-    return [
-        Reason(reason, counts["entries"], counts["used"], examples[reason])
-        for reason, counts in problems_of(result).items()
-    ]
+    return [{"name": reason, "examples": examples[reason], **counts} for reason, counts in problems_of(result).items()]

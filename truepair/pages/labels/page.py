@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,10 @@ from truepair.pages.kit.page import data_source, render
 from truepair.pages.kit.pictures import Album, Picture, pixels_of, png_source
 from truepair.pages.labels import figures
 from truepair.pages.labels.inspection import Inspection
+from truepair.pages.labels.table import suspect_facts
 from truepair.pages.labels.trained import HITS, QUERIES, Trained
 
 MOST_MOVES = 15
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A doubted label with everything to judge it by; `truth` is None where it is unknown."""
-
-    rank: int
-    pair_id: str
-    picture: Picture
-    caption: str
-    given: str
-    proposed: str
-    suspicion: float
-    belief: float
-    confidence: float
-    truth: str | None
 
 
 def render_page(found: Inspection, *, top: int) -> str:
@@ -70,26 +54,13 @@ def render_page(found: Inspection, *, top: int) -> str:
     )
 
 
-def suspects_of(found: Inspection, top: int) -> list[Suspect]:
-    table = found.table
-    suspects = []
+def suspects_of(found: Inspection, top: int) -> list[dict[str, Any]]:
+    """The most suspicious labels, with their pictures."""
+    table, suspects = found.table, []
     for rank, row in enumerate(table.order[:top].tolist(), start=1):
         pixels = pixels_of(found.images, int(table.image_index[row]), table.image[row])
-        source = None if pixels is None else png_source(pixels)
-        suspects.append(
-            Suspect(
-                rank,
-                table.pair_id[row],
-                Picture(table.image[row], source, table.caption[row]),
-                table.caption[row],
-                table.classes[table.given[row]],
-                table.classes[table.corrected[row]],
-                float(table.suspicion[row]),
-                float(table.belief[row]),
-                float(table.confidence[row]),
-                None if table.truth is None else table.classes[table.truth[row]],
-            )
-        )
+        picture = Picture(table.image[row], None if pixels is None else png_source(pixels), table.caption[row])
+        suspects.append({"rank": rank, "picture": picture, **suspect_facts(table, row)})
     return suspects
 
 

@@ -71,6 +71,22 @@ class LabelTable:
         return order
 
 
+def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
+    """What there is to say of one label, as labels.json has it."""
+    return {
+        "pair_id": table.pair_id[row],
+        "image": table.image[row],
+        "text": table.text[row],
+        "caption": table.caption[row],
+        "given": table.classes[table.given[row]],
+        "proposed": table.classes[table.corrected[row]],
+        "suspicion": float(table.suspicion[row]),
+        "label_belief": float(table.belief[row]),
+        "confidence": float(table.confidence[row]),
+        "truth": None if table.truth is None else table.classes[table.truth[row]],
+    }
+
+
 def read_label_table(folder: RunFolder) -> LabelTable:
     """The label table of a finished run.
 

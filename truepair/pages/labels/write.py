@@ -13,7 +13,7 @@ from truepair import __version__
 from truepair.files import write_bytes_atomically, write_json_atomically, write_text_atomically
 from truepair.pages.kit.folder import make_folder
 from truepair.pages.labels.inspection import Inspection
-from truepair.pages.labels.table import LabelTable
+from truepair.pages.labels.table import LabelTable, suspect_facts
 from truepair.pages.labels.trained import Trained
 from truepair.phrases import Rows
 
@@ -92,21 +92,6 @@ def facts_of(found: Inspection, *, top: int) -> dict[str, Any]:
         "split": found.split,
         "trained": None if found.trained is None else trained_facts(found.trained),
         "missing": found.missing or None,
-    }
-
-
-def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
-    return {
-        "pair_id": table.pair_id[row],
-        "image": table.image[row],
-        "text": table.text[row],
-        "caption": table.caption[row],
-        "given": table.classes[table.given[row]],
-        "proposed": table.classes[table.corrected[row]],
-        "suspicion": float(table.suspicion[row]),
-        "label_belief": float(table.belief[row]),
-        "confidence": float(table.confidence[row]),
-        "truth": None if table.truth is None else table.classes[table.truth[row]],
     }
 
 
