@@ -31,7 +31,15 @@ from truepair.data.storage.urls import is_url
 from truepair.errors import InputError
 
 TABLES, EMBEDDINGS, SCENES = Tables(), Embeddings(), ScenesFormat()
-FORMATS: tuple[Format, ...] = (SCENES, LabelledFeatures(), Wikipedia(), Precomp(), EMBEDDINGS, Shards(), TABLES)
+FORMATS: tuple[Format, ...] = (
+    SCENES,
+    LabelledFeatures(),
+    Wikipedia(),
+    Precomp(),
+    EMBEDDINGS,
+    Shards(),
+    TABLES,
+)
 """All kinds of sources; the first that recognises a source reads it."""
 
 
