@@ -22,13 +22,27 @@ INDICATORS = {
 
 
 @dataclass(frozen=True)
+class Share:
+    """A share of the pairs with its 95 % interval, in [0, 1]."""
+
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What is believed of every scored pair, and of all together.
 
     Attributes:
         p_match: (M,) float32, calibrated probability that the pair matches.
         flagged: (M,) taken as mismatched.
-        noise_rate, noise_rate_low, noise_rate_high: share of mismatched pairs and its 95 % interval, in [0, 1].
+        noise_rate, noise_rate_low, noise_rate_high: share of mismatched pairs and its 95 % interval, in [0, 1]: that of
+            random ones, and of near ones what is certain.
+        random: share of random mismatches; None where a mixture was fitted. Of pairs that the scoring run knows, and
+            others, it is that of the others.
+        near: share of near mismatches (captions of similar things); None where they could not be asked for. Right
+            pairs that cannot be told from their like look the same, hence the wide interval.
         two_groups: whether the scores show a group of mismatched pairs at all; without one nothing is flagged but
             single pairs that are as bad as chance.
         doubt: why no second group is believed in, in words; None where it is.
@@ -43,6 +57,8 @@ class Verdict:
     two_groups: bool
     doubt: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    random: Share | None = None
+    near: Share | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 NEARLY_ALL = 0.8
 WIDE = 0.2
 FEW_KNOWN = 100
+LEAST_NEAR = 0.01
 MOST_SYNTHETIC = 0.1
 WEAK = 0.1
 """Share of all others that fit better than a pair that is not flagged, in the middle. Seen: 0.16 on bags of visual
@@ -80,20 +81,19 @@ def weak(result: AuditResult) -> str:
 
 
 def near_counted(result: AuditResult) -> str:
-    details = result.verdict.details
-    near = details.get("near") or {}
-    if not near.get("believed"):
+    near, counted_near = result.verdict.near, result.verdict.details.get("near_counted") or 0.0
+    if near is None or counted_near < LEAST_NEAR:
         return ""
     return (
-        f"The estimate counts near mismatches, captions of similar things, as {percent(near['share_near'])} of the "
-        "pairs. Right pairs that are loosely described can score the same. Without near mismatches the estimate would "
-        f"be {percent(details['random_only'])}. Look at the worst and the borderline pairs: if many are right, believe "
-        "the lower figure and do not drop what is flagged."
+        f"The estimate counts near mismatches, captions of similar things, as {percent(counted_near)} of the pairs. "
+        "Right pairs that are loosely described can score the same. Without near mismatches the estimate would be "
+        f"{percent(result.verdict.noise_rate - counted_near)}. Look at the worst and the borderline pairs: if many are "
+        "right, believe the lower figure and do not drop what is flagged."
     )
 
 
 def near_unknown(result: AuditResult) -> str:
-    if result.verdict.details.get("near") is not None or "synthetic_mismatches" not in result.verdict.details:
+    if result.verdict.near is not None or "synthetic_mismatches" not in result.verdict.details:
         return ""
     return (
         "Captions of similar things (near mismatches) were not asked for, and the estimate counts random ones only: "
@@ -127,7 +127,12 @@ def few_known(result: AuditResult) -> str:
 
 
 def wide(result: AuditResult) -> str:
-    points = 100 * (result.verdict.noise_rate_high - result.verdict.noise_rate_low)
+    """Of random mismatches where these are told apart: that of near ones is wide nearly always."""
+    verdict = result.verdict
+    low, high = verdict.noise_rate_low, verdict.noise_rate_high
+    if verdict.random is not None:
+        low, high = verdict.random.low, verdict.random.high
+    points = 100 * (high - low)
     if points <= 100 * WIDE:
         return ""
     return (

@@ -7,11 +7,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.audit.verdict.naive_verdict import naive_error, naive_knots, naive_p_match
-from truepair.audit.scoring.evidence import Evidence, HeldOut, evidence_of, logit, varying
-from truepair.audit.verdict.calibration import Calibration
-from truepair.audit.verdict.local_share import LocalShare
-from truepair.audit.verdict.low_end import WIDTH, estimate_share
-from truepair.audit.verdict.verdict import Ruler, combine, judge, mean_weights
+from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit, varying
+from truepair.audit.scoring.local_ranks import LocalRanks
+from truepair.audit.verdict.probability import Calibration
+from truepair.audit.verdict.score import Synthetic, combine, mean_weights
+from truepair.audit.verdict.share import estimate_share
+from truepair.audit.verdict.verdict import verdict_of_evidence
 from truepair.errors import InputError
 
 
@@ -36,7 +37,7 @@ def test_share_and_probabilities_are_right(share, off, columns):
     shares, errors = [], []
     for seed in range(3):
         evidence, mismatched, synthetic = made(6000, share, 5000, seed=seed, columns=columns, apart=5 - columns)
-        verdict = judge(evidence, synthetic)
+        verdict = verdict_of_evidence(evidence, synthetic)
         shares.append(verdict.noise_rate)
         errors.append(naive_error(verdict.p_match.tolist(), mismatched.tolist()))
         assert verdict.noise_rate_low <= verdict.noise_rate <= verdict.noise_rate_high
@@ -57,113 +58,124 @@ def test_share_and_probabilities_are_right(share, off, columns):
 @pytest.mark.parametrize("pairs", [60, 2000, 20_000])
 @pytest.mark.parametrize("known", [20, 300, 20_000])
 def test_clean_pairs_are_no_sign_of_noise(pairs, known):
-    verdict = judge(*made(pairs, 0.0, known, columns=2)[::2])
+    verdict = verdict_of_evidence(*made(pairs, 0.0, known, columns=2)[::2])
     assert not verdict.two_groups and verdict.noise_rate < 0.01
-    assert verdict.noise_rate_low == 0 and "score like mismatched ones" in verdict.doubt
+    assert verdict.noise_rate_low == 0 and "score like random mismatches" in verdict.doubt
     assert verdict.flagged.mean() <= 0.02
 
 
 def test_the_interval_is_that_of_the_estimate():
     evidence, _, synthetic = made(2000, 0.4, 300)
-    verdict = judge(evidence, synthetic)
+    verdict = verdict_of_evidence(evidence, synthetic)
     scale = evidence.std()
     estimate = estimate_share(evidence[:, 0] / scale, synthetic["random"][:, 0] / scale)
     assert verdict.noise_rate == pytest.approx(estimate.share)
-    assert verdict.noise_rate_low == pytest.approx(estimate.share - WIDTH * estimate.error)
-    assert verdict.noise_rate_high == pytest.approx(estimate.share + WIDTH * estimate.error)
+    assert (verdict.noise_rate_low, verdict.noise_rate_high) == pytest.approx((estimate.low, estimate.high))
 
 
 @pytest.mark.parametrize(("share", "two_groups"), [(0.008, False), (0.02, True)])
 def test_less_than_one_in_a_hundred_is_no_sign_of_noise_however_certain(share, two_groups):
-    verdict = judge(*made(100_000, share, 20_000, apart=9.0)[::2])
-    assert verdict.noise_rate == pytest.approx(share, rel=0.1) and verdict.noise_rate_low > 0.005
+    verdict = verdict_of_evidence(*made(100_000, share, 20_000, apart=9.0)[::2])
+    assert verdict.noise_rate == pytest.approx(share, rel=0.1) and verdict.random.low > 0.005
+    assert (verdict.noise_rate_low > 0.005) is two_groups
     assert verdict.two_groups is two_groups and (verdict.doubt is None) is two_groups
 
 
 def test_few_clean_pairs_hide_a_wrong_one_but_it_ranks_last():
     evidence, _, synthetic = made(60, 0.0, 20, seed=1)
     evidence[17] = -3.0
-    assert judge(evidence, synthetic).p_match.argmin() == 17
+    assert verdict_of_evidence(evidence, synthetic).p_match.argmin() == 17
 
 
 def test_few_synthetic_mismatches_give_wide_intervals():
-    verdicts = [judge(*made(400, 0.4, known, seed=2)[::2]) for known in (20, 300)]
+    verdicts = [verdict_of_evidence(*made(400, 0.4, known, seed=2)[::2]) for known in (20, 300)]
     widths = [verdict.noise_rate_high - verdict.noise_rate_low for verdict in verdicts]
     assert widths[0] > 1.2 * widths[1]
     assert all(verdict.two_groups and verdict.noise_rate == pytest.approx(0.4, abs=0.15) for verdict in verdicts)
 
 
-NEAR = LocalShare(0.35, 0.01, 2000)
+def ranks(count, near, seed=0):
+    """Local ranks of pairs of which a share is mismatched; matched pairs are at the upper end."""
+    rng = np.random.default_rng(seed)
+    mismatched = rng.random(count) < near
+    given = np.where(mismatched, 2 * rng.random(count), 2 - 0.4 * rng.random(count))
+    return [LocalRanks(given, 2 * rng.random(4 * count))]
 
 
-def test_near_mismatches_are_judged_by_synthetic_ones_of_both_kinds():
-    rng = np.random.default_rng(0)
-    kind = rng.choice(3, 4000, p=[0.05, 0.3, 0.65])
+def three_kinds(seed=0, of_near=0.3):
+    """5 % random mismatches, near ones, and matched pairs."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(3, 4000, p=[0.05, of_near, 0.95 - of_near])
     evidence = rng.normal(size=4000) + np.array([0.0, 2.5, 6.0])[kind]
-    synthetic = {"random": rng.normal(size=(500, 1)), "near": rng.normal(size=(500, 1)) + 2.5}
-    verdict = judge(evidence[:, None], synthetic, local=NEAR)
-    assert verdict.noise_rate == 0.35 and verdict.noise_rate_low < 0.3 and verdict.noise_rate_high > 0.4
-    assert verdict.details["random_only"] < 0.1
-    assert verdict.details["near"] == {
-        "believed": True, "share_local": 0.35, "local_pairs": 2000, "share_near": pytest.approx(0.3, abs=0.02)
-    }  # fmt: skip
-    assert ((kind < 2) == verdict.flagged).mean() > 0.95
-    without = judge(evidence[:, None], synthetic)
-    assert without.details["near"] is None and without.noise_rate < 0.1
-    rough = judge(evidence[:, None], synthetic, local=LocalShare(0.35, 0.1, 300))
-    assert (
-        rough.noise_rate_low == 0 and rough.two_groups and rough.doubt is None
-    )  # believed, though nobody knows how many
-    few = judge(evidence[:, None], synthetic, local=LocalShare(0.1, 0.01, 2000))
-    assert not few.details["near"]["believed"] and few.noise_rate == without.noise_rate
-    assert few.noise_rate_high == max(without.noise_rate_high, 0.1)
+    return kind, evidence[:, None], {"random": rng.normal(size=(500, 1)), "near": rng.normal(size=(500, 1)) + 2.5}
 
 
-def test_without_synthetic_near_ones_only_the_share_is_theirs():
-    evidence, _, synthetic = made(3000, 0.05, 400)
-    verdict = judge(evidence, synthetic, local=NEAR)
-    assert verdict.noise_rate == 0.35
-    assert verdict.details["near"]["share_near"] == pytest.approx(0.35 - verdict.details["random_only"], abs=1e-4)
+def test_both_shares_are_told_and_near_ones_count_as_far_as_they_are_certain():
+    kind, evidence, synthetic = three_kinds()
+    verdict = verdict_of_evidence(evidence, synthetic, local=ranks(6000, 0.35))
+    assert verdict.random.share == pytest.approx(0.06, abs=0.03) and verdict.near.share == pytest.approx(0.29, abs=0.04)
+    assert verdict.random.low <= verdict.random.share <= verdict.random.high < 0.12
+    assert verdict.near.low < 0.29 < verdict.near.high
+    counted = verdict.details["near_counted"]
+    assert verdict.noise_rate == pytest.approx(verdict.random.share + counted, abs=1e-4)
+    assert 0.5 * verdict.near.share < counted < verdict.near.share
+    assert verdict.noise_rate_low <= 0.35 <= verdict.noise_rate_high
+    assert ((kind < 2) == verdict.flagged).mean() > 0.9
+    without = verdict_of_evidence(evidence, synthetic)
+    assert without.near is None and without.noise_rate == without.random.share == verdict.random.share
 
 
-def test_beside_near_mismatches_weights_are_learned_from_both_kinds():
-    """The second column tells near mismatches from matched pairs, the first random ones from all others."""
+def test_no_switch_more_near_mismatches_never_jump():
+    _, evidence, synthetic = three_kinds()
+    found = [
+        verdict_of_evidence(evidence, synthetic, local=ranks(6000, near)).noise_rate for near in np.linspace(0, 0.5, 51)
+    ]
+    steps = np.diff(found)
+    assert found[-1] > 0.4 and found[0] < 0.1
+    assert np.abs(steps).max() < 0.06  # draws of the ranks alone move it by 0.02
+
+
+def test_captions_of_the_nearest_image_are_ranked_no_worse_than_by_similarity():
+    """The second column tells random mismatches best, and speaks for copies of the nearest caption."""
     rng = np.random.default_rng(0)
-    kind = rng.choice(3, 3000, p=[0.05, 0.35, 0.6])
-    evidence = rng.normal(size=(3000, 2)) + np.array([[0.0, 0.0], [3.0, 1.0], [5.0, 5.0]])[kind]
-    known = {"random": rng.normal(size=(500, 2)), "near": rng.normal((3.0, 1.0), size=(500, 2))}
-    verdict = judge(evidence, known, local=LocalShare(0.4, 0.01, 2000))
-    near = verdict.details["near"]["share_near"] / 0.4
-    ruler = Ruler.of(known, {"random": 1 - near, "near": near})
-    first = combine(evidence, Ruler.of({"random": known["random"]}, {"random": 1.0}), rng)
-    expected = mean_weights(evidence, first, combine(evidence, ruler, rng, share=0.4))
-    np.testing.assert_allclose(verdict.details["weights"], expected, rtol=1e-2)
-    scaled = first / (evidence @ first).std()
-    assert expected[1] > 1.1 * scaled[1]  # than by random ones alone
+    kind = rng.choice(3, 4000, p=[0.02, 0.2, 0.78])  # random, nearest, matched
+    mean = np.array([[0.0, 0.0], [2.6, 8.0], [4.0, 6.0]])[kind]
+    evidence = rng.normal(size=(4000, 2)) * [1, 1] + mean
+    similarity = evidence[:, 0] + 0.3 * rng.normal(size=4000)
+    synthetic = {"random": rng.normal(size=(1000, 2))}
+    copies = rng.normal((2.6, 8.0), size=(1000, 2))
+    nearest = NearestCopies(evidence, similarity, copies, copies[:, 0] + 0.3 * rng.normal(size=1000))
+    plain = verdict_of_evidence(evidence, synthetic, local=ranks(6000, 0.22))
+    kept = verdict_of_evidence(evidence, synthetic, local=ranks(6000, 0.22), nearest=nearest)
+    by_similarity = roc_auc_score(kind == 2, similarity)
+    assert roc_auc_score(kind == 2, plain.p_match) < by_similarity < roc_auc_score(kind == 2, kept.p_match) + 1e-3
+    assert plain.details["weights_left"] == 1 and kept.details["weights_left"] < 0.5
 
 
 def test_held_out_evidence_says_how_many_there_are():
     """Synthetic mismatches of all evidence is small here, that of one column large: it weighs more."""
     evidence, mismatched, synthetic = made(6000, 0.4, 40, columns=2)
     known = np.random.default_rng(5).normal(size=(20_000, 1))
-    verdict = judge(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known))
-    both, one = judge(evidence, synthetic), judge(evidence[:, :1], {"random": known})
-    errors = [(found.noise_rate_high - found.noise_rate) / WIDTH for found in (both, one)]
+    verdict = verdict_of_evidence(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known))
+    both, one = verdict_of_evidence(evidence, synthetic), verdict_of_evidence(evidence[:, :1], {"random": known})
+    score, rest = evidence @ np.array(both.details["weights"]), synthetic["random"] @ np.array(both.details["weights"])
+    errors = [estimate_share(score, rest).error, estimate_share(evidence[:, 0], known[:, 0]).error]
     weights = 1 / np.square(errors)
     expected = weights @ [both.noise_rate, one.noise_rate] / weights.sum()
-    assert verdict.noise_rate == pytest.approx(expected, abs=1e-6) == pytest.approx(0.4, abs=0.02)
-    assert verdict.noise_rate_high - verdict.noise_rate == pytest.approx(WIDTH * min(errors))
+    assert verdict.noise_rate == pytest.approx(expected, abs=1e-3) == pytest.approx(0.4, abs=0.02)
+    assert verdict.noise_rate_high - verdict.noise_rate == pytest.approx(one.noise_rate_high - one.noise_rate)
     assert roc_auc_score(~mismatched, verdict.p_match) > roc_auc_score(~mismatched, one.p_match) + 0.01
-    ruler = Ruler.of(synthetic, {"random": 1.0})
-    weights = combine(evidence, ruler, np.random.default_rng(0), share=verdict.noise_rate)
+    weights = combine(
+        evidence, Synthetic.of(synthetic, {"random": 1.0}), np.random.default_rng(0), share=verdict.noise_rate
+    )
     np.testing.assert_allclose(verdict.details["weights"], weights, atol=1e-6)
-    few = judge(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known[:19]))
+    few = verdict_of_evidence(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known[:19]))
     assert few.noise_rate == both.noise_rate
 
 
 def test_means_of_weights_are_of_scores_of_one_spread():
     evidence = np.random.default_rng(0).normal(size=(500, 2))
-    mean = mean_weights(evidence, np.array([1.0, 0.0]), np.array([0.0, 7.0]))
+    mean = mean_weights(evidence, np.array([1.0, 0.0]), np.array([0.0, 7.0]), 0.5)
     np.testing.assert_allclose(mean, 0.5 / evidence.std(axis=0))
 
 
@@ -192,7 +204,7 @@ def two_columns(second, *, pairs=5000, share=0.4):
 )
 def test_columns_are_weighted_by_what_they_tell(name, second, least, most):
     evidence, synthetic = two_columns(second)
-    verdict = judge(evidence, synthetic)
+    verdict = verdict_of_evidence(evidence, synthetic)
     first, other = verdict.details["weights"]
     assert first > 0 and least <= other / first <= most
     assert verdict.noise_rate == pytest.approx(0.4, abs=0.06)
@@ -200,36 +212,36 @@ def test_columns_are_weighted_by_what_they_tell(name, second, least, most):
 
 def test_a_column_constant_among_the_pairs_counts_for_nothing_whatever_the_synthetic_mismatches_say():
     evidence, synthetic = two_columns(lambda rng, matched: np.full(len(matched), 0.1))
-    alone = judge(evidence[:, :1], {"random": synthetic["random"][:, :1]})
+    alone = verdict_of_evidence(evidence[:, :1], {"random": synthetic["random"][:, :1]})
     synthetic["random"][:, 1] = np.random.default_rng(0).normal(size=1000)
-    both = judge(evidence, synthetic)
+    both = verdict_of_evidence(evidence, synthetic)
     np.testing.assert_allclose(both.p_match, alone.p_match, rtol=1e-5)
     assert both.details["weights"][1] == 0
 
 
 def test_an_offset_changes_nothing():
     evidence, synthetic = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
-    plain = judge(evidence, synthetic)
-    moved = judge(evidence + 1e4, {"random": synthetic["random"] + 1e4})
+    plain = verdict_of_evidence(evidence, synthetic)
+    moved = verdict_of_evidence(evidence + 1e4, {"random": synthetic["random"] + 1e4})
     assert moved.noise_rate == pytest.approx(plain.noise_rate, abs=0.02)
     np.testing.assert_allclose(moved.details["weights"], plain.details["weights"], rtol=0.05)
 
 
 def test_many_pairs_are_thinned_out_for_the_weights(monkeypatch):
     evidence, synthetic = two_columns(lambda rng, matched: rng.normal(size=len(matched)) + 2 * matched)
-    whole = judge(evidence, synthetic)
-    monkeypatch.setattr("truepair.audit.verdict.verdict.FIT_AT_MOST", 2000)
-    some = judge(evidence, synthetic, seed=4)
+    whole = verdict_of_evidence(evidence, synthetic)
+    monkeypatch.setattr("truepair.audit.verdict.score.FIT_AT_MOST", 2000)
+    some = verdict_of_evidence(evidence, synthetic, seed=4)
     assert some.details["weights"] != whole.details["weights"] and len(some.p_match) == len(evidence)
     np.testing.assert_allclose(some.details["weights"], whole.details["weights"], rtol=0.2)
-    assert judge(evidence, synthetic, seed=4).details == some.details
+    assert verdict_of_evidence(evidence, synthetic, seed=4).details == some.details
 
 
 def test_weights_are_in_units_of_the_spread():
     evidence, _, synthetic = made(3000, 0.4, 500, columns=2)
-    ruler = Ruler.of(synthetic, {"random": 1.0})
-    plain = combine(evidence, ruler, np.random.default_rng(0))
-    scaled = combine(evidence * [1, 64], Ruler(ruler.rows * [1, 64], ruler.weights), np.random.default_rng(0))
+    known = Synthetic.of(synthetic, {"random": 1.0})
+    plain = combine(evidence, known, np.random.default_rng(0))
+    scaled = combine(evidence * [1, 64], Synthetic(known.rows * [1, 64], known.weights), np.random.default_rng(0))
     np.testing.assert_allclose(scaled * [1, 64], plain, rtol=1e-6)
 
 
@@ -240,10 +252,10 @@ def test_weights_are_in_units_of_the_spread():
 @pytest.mark.parametrize(("pairs", "known"), [(60, 20), (400, 90)])
 def test_calibration_as_plain_loops_say(pairs, known, seed):
     evidence, _, synthetic = made(pairs, 0.3, known, seed=seed, apart=2.0)
-    score, ruler = evidence[:, 0], synthetic["random"][:, 0]
+    score, mismatches = evidence[:, 0], synthetic["random"][:, 0]
     weights = np.random.default_rng(seed).dirichlet(np.ones(known))
-    curve = Calibration.of(score, ruler, weights, 0.3)
-    knots = naive_knots(score.tolist(), ruler.tolist(), weights.tolist(), 0.3)
+    curve = Calibration.of(score, mismatches, weights, 0.3)
+    knots = naive_knots(score.tolist(), mismatches.tolist(), weights.tolist(), 0.3)
     np.testing.assert_allclose(curve.knots, [place for place, _ in knots], rtol=1e-12)
     inside = [value for value in score.tolist() if knots[0][0] <= value <= knots[-1][0]]
     expected = [naive_p_match(value, knots) for value in inside]
@@ -273,15 +285,15 @@ def test_one_block_still_keeps_the_order(share):
 def test_pairs_far_above_every_known_mismatch_keep_their_order():
     """The share is 0, so that all of them are as sure as can be."""
     evidence, _, synthetic = made(4000, 0.0, 300, apart=30.0)
-    p_match = judge(evidence, synthetic).p_match
+    p_match = verdict_of_evidence(evidence, synthetic).p_match
     assert len(np.unique(p_match)) > 100 and in_order(p_match, evidence[:, 0])
     assert p_match.min() >= 0.9998
 
 
-def test_a_ruler_of_two_kinds_weighs_them_by_their_shares():
-    ruler = Ruler.of({"random": np.zeros((10, 1)), "near": np.ones((4, 1))}, {"random": 0.1, "near": 0.3})
-    assert ruler.weights.sum() == pytest.approx(1)
-    assert float(ruler.weights @ ruler.rows[:, 0]) == pytest.approx(0.75)
+def test_a_known_of_two_kinds_weighs_them_by_their_shares():
+    known = Synthetic.of({"random": np.zeros((10, 1)), "near": np.ones((4, 1))}, {"random": 0.1, "near": 0.3})
+    assert known.weights.sum() == pytest.approx(1)
+    assert float(known.weights @ known.rows[:, 0]) == pytest.approx(0.75)
 
 
 # --- Degenerate evidence ------------------------------------------------------------------------------------------
@@ -290,7 +302,7 @@ def test_a_ruler_of_two_kinds_weighs_them_by_their_shares():
 @pytest.mark.parametrize("value", [0.0, 0.1, -9.2])
 @pytest.mark.parametrize("columns", [1, 2])
 def test_the_same_evidence_everywhere_tells_nothing(value, columns):
-    verdict = judge(np.full((300, columns), value), {"random": np.full((50, columns), value)})
+    verdict = verdict_of_evidence(np.full((300, columns), value), {"random": np.full((50, columns), value)})
     assert not verdict.two_groups and not verdict.flagged.any() and "nothing can be told" in verdict.doubt
     assert (verdict.noise_rate_low, verdict.noise_rate_high) == (0, 1)
     assert (verdict.p_match == 0.5).all()
@@ -298,13 +310,13 @@ def test_the_same_evidence_everywhere_tells_nothing(value, columns):
 
 @pytest.mark.parametrize(("value", "share"), [(9.0, 0.0), (-9.0, 1.0)])
 def test_constant_evidence_apart_from_the_synthetic_mismatches_tells_all(value, share):
-    verdict = judge(np.full((300, 1), value), {"random": np.random.default_rng(0).normal(size=(50, 1))})
+    verdict = verdict_of_evidence(np.full((300, 1), value), {"random": np.random.default_rng(0).normal(size=(50, 1))})
     assert verdict.noise_rate == share and verdict.flagged.mean() == share
 
 
 def test_evidence_below_all_known_mismatches_is_mismatched():
     evidence, _, synthetic = made(500, 0.0, 100, apart=-3.0)
-    verdict = judge(evidence, synthetic)
+    verdict = verdict_of_evidence(evidence, synthetic)
     assert verdict.noise_rate == 1 and verdict.noise_rate_high == 1 and verdict.flagged.all()
     assert in_order(verdict.p_match, evidence[:, 0]) and len(np.unique(verdict.p_match)) > 400
 
@@ -318,13 +330,13 @@ def test_tied_scores_are_counted_as_ties(share):
     found = estimate_share(score, rng.integers(0, 2, 4000).astype(float))
     assert found.share == pytest.approx(share, abs=0.02) and found.quantile == pytest.approx(0.5, abs=0.03)
     assert found.error > 0
-    verdict = judge(score[:, None], {"random": rng.integers(0, 2, (4000, 1)).astype(float)})
+    verdict = verdict_of_evidence(score[:, None], {"random": rng.integers(0, 2, (4000, 1)).astype(float)})
     assert np.array_equal(verdict.flagged, mismatched)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 60])
 def test_few_pairs(pairs):
-    verdict = judge(*made(pairs, 0.5, 20, columns=2)[::2])
+    verdict = verdict_of_evidence(*made(pairs, 0.5, 20, columns=2)[::2])
     assert len(verdict.p_match) == pairs and np.isfinite(verdict.p_match).all()
     assert 0 <= verdict.noise_rate_low <= verdict.noise_rate <= verdict.noise_rate_high <= 1
 
@@ -332,8 +344,8 @@ def test_few_pairs(pairs):
 def test_float32_is_judged_as_float64_is():
     evidence, _, synthetic = made(2000, 0.4, 300, columns=2)
     narrow, known = evidence.astype(np.float32), synthetic["random"].astype(np.float32)
-    found = judge(narrow, {"random": known})
-    wide = judge(narrow.astype(np.float64), {"random": known.astype(np.float64)})
+    found = verdict_of_evidence(narrow, {"random": known})
+    wide = verdict_of_evidence(narrow.astype(np.float64), {"random": known.astype(np.float64)})
     assert np.array_equal(found.p_match, wide.p_match) and found.details == wide.details
 
 
@@ -356,7 +368,7 @@ def test_float32_is_judged_as_float64_is():
 )
 def test_unusable_evidence_is_refused(evidence, synthetic, message):
     with pytest.raises(InputError, match=message):
-        judge(evidence, synthetic)
+        verdict_of_evidence(evidence, synthetic)
 
 
 # --- Evidence -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages.audit.made_result import made_collection, made_result
 from tests.pages.audit.test_write import Tags
-from truepair.audit.result import DuplicateGroup
+from truepair.audit.result import DuplicateGroup, Share
 from truepair.audit.tables import summary_text, warnings_of, write_audit
 from truepair.data.collection import Problem
 from truepair.pages.audit.page import render_page
@@ -17,7 +17,8 @@ from truepair.pages.audit.page import render_page
 def judged(result=None, *, details=None, **verdict):
     """A result with another verdict; `details` are added to what a sound audit says."""
     result = made_result() if result is None else result
-    known = {"synthetic_mismatches": {"random": 400, "near": 400}, "near": {"believed": False}, **(details or {})}
+    known = {"synthetic_mismatches": {"random": 400, "near": 400}, **(details or {})}
+    verdict = {"near": Share(0.02, 0.0, 0.1), **verdict}
     return replace(result, verdict=replace(result.verdict, details=known, **verdict))
 
 
@@ -34,7 +35,7 @@ def test_a_sound_audit_has_none():
 
 def test_nearly_all_pairs():
     assert warnings_of(judged(noise_rate=0.8)) == []
-    said = only(judged(noise_rate=0.81, details={"near": None}))  # and not twice
+    said = only(judged(noise_rate=0.81, near=None))  # and not twice
     assert "looks the same where nearly all pairs" in said and "--epochs" in said
     run = replace(judged(noise_rate=1.0), scored_by="run")
     assert "leave out --run" in only(run) and "--epochs" not in only(run)
@@ -42,10 +43,8 @@ def test_nearly_all_pairs():
 
 
 def test_near_mismatches_that_could_not_be_asked_for():
-    assert "were not asked for" in only(judged(details={"near": None})) and "1,000 pairs" in only(
-        judged(details={"near": None})
-    )
-    assert warnings_of(judged(details={"near": {"believed": False}})) == []
+    assert "were not asked for" in only(judged(near=None)) and "1,000 pairs" in only(judged(near=None))
+    assert warnings_of(judged()) == []
 
 
 @pytest.mark.parametrize(("before", "said"), [(0.08, False), (0.12, True), (0.5, True)])
@@ -61,10 +60,10 @@ def test_scores_that_tell_little(before, said):
 
 
 def test_near_mismatches_in_the_estimate():
-    near = {"share_near": 0.21, "believed": True}
-    said = only(judged(details={"near": near, "random_only": 0.0014}))
-    assert "captions of similar things, as 21 % of the pairs" in said and "the estimate would be 0.1 %" in said
-    assert warnings_of(judged(details={"near": {**near, "believed": False}, "random_only": 0.0014})) == []
+    near = Share(0.3, 0.1, 0.4)
+    said = only(judged(near=near, noise_rate=0.38, details={"near_counted": 0.21}))
+    assert "captions of similar things, as 21 % of the pairs" in said and "the estimate would be 17 %" in said
+    assert warnings_of(judged(near=near, details={"near_counted": 0.0})) == []
 
 
 def test_a_run_that_judged_its_own_pairs():

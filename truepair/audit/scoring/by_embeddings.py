@@ -13,7 +13,7 @@ from truepair.audit.rematch.same_items import same_items
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import READ_ROWS, Units, scored_columns, unit_vectors
 from truepair.audit.scoring.embeddings import score_collection
-from truepair.audit.scoring.evidence import Evidence, evidence_of
+from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_spaces
 from truepair.audit.scoring.row_ranges import row_ranges, words_at
 from truepair.audit.scoring.samples import SAME, share_something, usable_rows
@@ -25,6 +25,7 @@ from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import IntArray
 from truepair.seeding import generator
 
+MOST_SEARCHED = 20_000
 MISMATCHES = {"random": 20_000, "near": 5_000}
 
 
@@ -54,14 +55,18 @@ def score_by_embeddings(
     )
     space = EmbeddingSpace(collection, scored)
     columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
+    given = Evidence(columns, evidence_of(columns))
+    drawn = usable_rows(collection, MOST_SEARCHED, seed=seed, purpose="audit nearest")
+    copies = space.nearest_copies(drawn.rows, generator(seed, "audit nearest copies"))
     return ScoredPairs(
         rows=scored.rows,
-        given=Evidence(columns, evidence_of(columns)),
+        given=given,
         synthetic=synthetic_mismatches(collection, space.bank, seed),
         spaces=[space],
         bank=len(space.bank),
         problems=scored.problems(collection),
         local=local_ranks_of(collection, seed),
+        nearest=NearestCopies(given.log_odds, given.similarity, evidence_of(copies), copies["similarity"]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.scoring.cross_attention_space import MOST_REMATCHED, CrossAttentionSpace
-from truepair.audit.scoring.evidence import Evidence, evidence_of, logit
+from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of, logit
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
 from truepair.audit.scoring.scored_pairs import ScoredPairs
@@ -45,16 +45,23 @@ def score_by_run(
     unseen = np.flatnonzero(~trained_on)
     space: ModelSpace | CrossAttentionSpace
     local: list[LocalRanks] = []
+    copies: dict[str, Array] | None = None
     details: dict[str, Any] = {"trained_on": int(trained_on.sum()), "known_by_content": by_content}
     if has_vectors(model, given, device=device):
         space = ModelSpace(model, given, rows, bank_size=bank, seed=seed, device=device)
         columns, size = space.scores(rows, rows), min(bank, len(pairs))
         local = ranks_of_spaces([space.sample(MOST_PAIRS, unseen)], generator(seed, "audit local ranks"))
+        if len(unseen):
+            copies = space.nearest_copies(unseen, generator(seed, "audit nearest copies"))
     else:
         with progress.count("comparing", len(given.images) + len(given.texts), "images and captions") as moved:
             space = CrossAttentionSpace(model, given, folder, bank_size=bank, seed=seed, device=device, moved=moved)
             columns, size = space.given_scores(), len(space.entries)
         details["rematched_at_most"] = MOST_REMATCHED
+    nearest = None
+    if copies is not None:
+        held = evidence_of(dict(columns))[unseen], columns["similarity"][unseen]
+        nearest = NearestCopies(*held, evidence_of(copies), copies["similarity"])
     synthetic = space.synthetic_scores(unseen) if len(unseen) else {}
     memory = None
     if trained_on.any() and not learns_from_labels(opened.result["method"]):  # which believes in labels, not in pairs
@@ -67,6 +74,7 @@ def score_by_run(
         [space],
         size,
         local=local,
+        nearest=nearest,
         trained_on=trained_on,
         details=details,
     )

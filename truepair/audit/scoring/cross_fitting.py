@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.options import CrossFitting
-from truepair.audit.scoring.evidence import Evidence, HeldOut, evidence_of, logit
+from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit
 from truepair.audit.scoring.folds import Folds, make_folds
 from truepair.audit.scoring.indicators import COLUMNS
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
@@ -71,6 +71,7 @@ def cross_fit(
             columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
         spaces.append(space)
     unseen = [unseen_mismatches(space, folder / f"unseen{fold}.safetensors") for fold, space in enumerate(spaces)]
+    copies = [nearest_copies(space, folder / f"nearest{fold}.safetensors", seed) for fold, space in enumerate(spaces)]
     columns["memory"] = np.nanmean(beliefs, axis=0).astype(np.float32)
     evidence = evidence_of(columns, np.nanmean(logit(beliefs), axis=0))
     whole = Evidence(columns, evidence)
@@ -81,6 +82,12 @@ def cross_fit(
         spaces=spaces,
         bank=min(bank, min(len(space.covered) for space in spaces)),
         held_out=HeldOut(evidence[: folds.given, :-1], np.concatenate(unseen)),
+        nearest=NearestCopies(
+            evidence[: folds.given, :-1],
+            columns["similarity"][: folds.given],
+            np.concatenate([evidence_of(dict(table)) for table in copies]),
+            np.concatenate([table["similarity"] for table in copies]),
+        ),
         local=ranks_of_spaces((space.sample(MOST_PAIRS) for space in spaces), generator(seed, "audit local ranks")),
     )
 
@@ -163,6 +170,12 @@ def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[
 def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
     """Evidence of random mismatches of held-out pairs, which no model trained on: (P, 2); kept in a file."""
     return evidence_of(kept(path, lambda: space.synthetic_scores(kinds=["random"])["random"]))
+
+
+def nearest_copies(space: ModelSpace, path: Path, seed: int) -> dict[str, Array]:
+    """Scores of copies of captions of the nearest image; kept in a file."""
+    rng = generator(seed, "audit nearest copies", space.place)
+    return kept(path, lambda: space.nearest_copies(space.covered, rng))
 
 
 def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:

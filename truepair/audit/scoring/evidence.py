@@ -51,6 +51,21 @@ class HeldOut:
     known: Array
 
 
+@dataclass(frozen=True)
+class NearestCopies:
+    """Synthetic mismatches that are hardest to see: an image with a copy of a caption of the image most like it.
+
+    Attributes:
+        given, given_similarity: (M, d) evidence and (M,) similarity of the given pairs, by models that never saw them.
+        copies, similarity: (q, d) and (q,) of the copies.
+    """
+
+    given: Array
+    given_similarity: Array
+    copies: Array
+    similarity: Array
+
+
 def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array:
     """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is
     known, and the memory's.

@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truepair.audit.scoring.synthetic_mismatches import KINDS, Mismatches, described_pairs, draw_mismatches
-from truepair.audit.verdict.low_end import LEAST_SYNTHETIC
+from truepair.audit.scoring.synthetic_mismatches import (
+    KINDS,
+    LEAST_SYNTHETIC,
+    Mismatches,
+    described_pairs,
+    draw_mismatches,
+)
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
 from truepair.seeding import generator

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from truepair.audit.scoring.evidence import Evidence, HeldOut
+from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.data.collection import Problem
 from truepair.data.pairs import Array, BoolArray, IntArray
@@ -58,6 +58,7 @@ class ScoredPairs:
     problems: rows that could not be scored.
     held_out: evidence by held-out models alone, of more synthetic mismatches, where there is such.
     local: ranks of pairs among their most similar captions and images, one each space that has vectors.
+    nearest: copies of captions of the nearest image, where pairs have vectors.
     trained_on: (M,) whether the scoring model was trained on the pair; None where it never was. Only other pairs are
         measured by the synthetic mismatches, which no model was trained on.
     details: what else the summary should say of the scoring; JSON values.
@@ -71,5 +72,6 @@ class ScoredPairs:
     problems: list[Problem] = field(default_factory=list)
     held_out: HeldOut | None = None
     local: Sequence[LocalRanks] = ()
+    nearest: NearestCopies | None = None
     trained_on: BoolArray | None = None
     details: dict[str, Any] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from truepair.audit.scoring.scored_pairs import Offer
 from truepair.data.pairs import Array, IntArray
 
 COMPARED_AT_ONCE = 1024
+MOST_COPIES = 3000
+SAME_IMAGE = 1 - 1e-3
 
 
 class VectorSpace(ABC):
@@ -58,6 +60,28 @@ class VectorSpace(ABC):
             image_rows=torch.from_numpy(image_rows),
             text_rows=torch.from_numpy(caption_rows),
         )
+        return {name: values.cpu().numpy() for name, values in found.columns().items()}
+
+    def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:
+        """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it.
+
+        A copy: the bank may hold the pair that the caption is of.
+
+        Args:
+            rows: (n,) ascending; images are looked for among these.
+        """
+        images, texts = self.vectors(rows)
+        chosen = np.sort(rng.permutation(len(rows))[:MOST_COPIES])
+        nearest = [torch.empty(0, dtype=torch.int64)]
+        for start in range(0, len(chosen) if len(rows) > 1 else 0, COMPARED_AT_ONCE):
+            alike = images[torch.from_numpy(chosen[start : start + COMPARED_AT_ONCE])] @ images.T
+            nearest.append(alike.masked_fill_(alike >= SAME_IMAGE, -torch.inf).argmax(dim=1))
+        other = torch.cat(nearest)
+        kept = torch.from_numpy(chosen[: len(other)])
+        strangers = (images[kept] * images[other]).sum(dim=1) < SAME_IMAGE
+        kept, other = kept[strangers], other[strangers]
+        asked = torch.from_numpy(rows)[kept]
+        found = score(images[kept], texts[other], self.bank, image_rows=asked, text_rows=torch.full_like(asked, -1))
         return {name: values.cpu().numpy() for name, values in found.columns().items()}
 
     def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:

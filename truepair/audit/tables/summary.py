@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "noise_rate": verdict.noise_rate,
         "noise_rate_low": verdict.noise_rate_low,
         "noise_rate_high": verdict.noise_rate_high,
+        "random": None if verdict.random is None else asdict(verdict.random),
+        "near": None if verdict.near is None else asdict(verdict.near),
         "flagged": int(verdict.flagged.sum()),
         "two_groups": bool(verdict.two_groups),
         "doubt": verdict.doubt,

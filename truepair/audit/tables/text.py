@@ -48,6 +48,10 @@ def summary_lines(result: AuditResult) -> list[tuple[str, str]]:
         ("noise rate", f"{percent(verdict.noise_rate)}, 95 % interval {span}"),
         ("flagged", f"{flagged:,} of {counted(size, 'pair')}" + (f" ({percent(flagged / size)})" if size else "")),
     ]
+    for kind, share in (("random", verdict.random), ("near", verdict.near)):
+        if share is not None:
+            title = "of random ones" if kind == "random" else "of near ones"
+            lines.insert(-1, (title, f"{percent(share.share)}, 95 % interval {percent_span(share.low, share.high)}"))
     proposed = [(found.caption_from, "caption"), (found.image_from, "image")]
     counts = [counted(int((column >= 0).sum()), noun) for column, noun in proposed]
     lines.append(("proposals", f"{' and '.join(counts)} that fit better, {counted(len(swaps_of(result)), 'swap')}"))

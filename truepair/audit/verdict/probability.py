@@ -18,19 +18,19 @@ class Calibration:
     log_odds: Array
 
     @classmethod
-    def of(cls, score: Array, ruler: Array, known_weights: Array, share: float) -> Calibration:
-        """1 − π f₀/f, with f₀/f from an isotonic regression of "known" on the score, given and known weighing the same.
+    def of(cls, score: Array, synthetic: Array, synthetic_weights: Array, share: float) -> Calibration:
+        """1 − π f₀/f, with f₀/f from an isotonic regression of "synthetic" on the score, both weighing the same.
 
         Args:
-            score, ruler: (M,) of the given pairs and (P,) of the known ones.
-            known_weights: (P,), of the sum 1.
+            score, synthetic: (M,) of the given pairs and (P,) of synthetic mismatches.
+            synthetic_weights: (P,), of the sum 1.
             share: π.
         """
         from sklearn.isotonic import IsotonicRegression
 
-        values = np.concatenate([score, ruler])
-        known = np.concatenate([np.zeros(len(score)), np.ones(len(ruler))])
-        weights = np.concatenate([np.full(len(score), 1 / len(score)), known_weights])
+        values = np.concatenate([score, synthetic])
+        known = np.concatenate([np.zeros(len(score)), np.ones(len(synthetic))])
+        weights = np.concatenate([np.full(len(score), 1 / len(score)), synthetic_weights])
         order = np.argsort(values, kind="stable")
         fitted = IsotonicRegression(increasing=False).fit_transform(
             values[order], known[order], sample_weight=weights[order]
@@ -39,8 +39,8 @@ class Calibration:
         starts, stops = np.concatenate([[0], edges]), np.concatenate([edges, [len(fitted)]])
         knots = np.array([np.median(values[order[a:b]]) for a, b in zip(starts, stops, strict=True)])
         level = fitted[starts]
-        # A block without a known pair, or with hardly any: the odds of one more or less are all that can be said.
-        least = 0.5 / len(ruler) / (0.5 / len(ruler) + weights.sum() / 2)
+        # A block without a synthetic one, or with hardly any: the odds of one more or less are all that can be said.
+        least = 0.5 / len(synthetic) / (0.5 / len(synthetic) + weights.sum() / 2)
         odds = np.clip(level, least, 1 - 1e-9) / (1 - np.clip(level, least, 1 - 1e-9))
         if len(knots) == 1:  # the ends of the one block keep the order
             knots, odds = values[order[[0, -1]]], np.repeat(odds, 2)
