@@ -7,6 +7,7 @@ The whole public interface, loaded when first used so that `import truepair` is 
     run = truepair.fit(noisy, method="crcl", dev=truepair.load("my_data", "dev"), out="runs/first")
     figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
     found = truepair.audit(pairs, "audits/first")          # which pairs are mismatched, and how sure that is
+    found = truepair.audit_embeddings(images, texts)       # the same of two arrays
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from truepair.audit.of_arrays import audit_embeddings
     from truepair.data.collection import Collection
     from truepair.data.describe import describe
     from truepair.data.label_noise import inject_label_noise
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from truepair.training.setup import Setup
 
 _HOME = {
+    "audit_embeddings": "truepair.audit.of_arrays",
     "describe": "truepair.data.describe",
     "inject_label_noise": "truepair.data.label_noise",
     "inject_noise": "truepair.data.noise",
@@ -80,6 +83,7 @@ __all__ = [
     "__version__",
     "as_printed",
     "audit",
+    "audit_embeddings",
     "build_method",
     "describe",
     "evaluate",
