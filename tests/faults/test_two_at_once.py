@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -95,18 +96,22 @@ def test_within_one_process_too(tmp_path):
 
 def test_a_forked_process_does_not_hold_it_on(tmp_path):
     """Those that prepare batches outlive a killed owner by some seconds."""
-    child = 0
-    with locked(tmp_path, tmp_path / "lock"):
-        child = os.fork()
-        if not child:
-            time.sleep(30)
-            os._exit(0)
+    owner = os.fork()
+    if not owner:
+        with locked(tmp_path, tmp_path / "lock"):
+            helper = os.fork()
+            if not helper:
+                time.sleep(30)
+                os._exit(0)
+            (tmp_path / "helper").write_text(str(helper))
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(owner, 0)
     try:
+        assert (tmp_path / "lock").exists()
         with locked(tmp_path, tmp_path / "lock"):
             pass
     finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
+        os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
 
 
 def note(**changes):
