@@ -93,5 +93,5 @@ def test_similarity_is_the_cosine_and_encodings_are_unit_vectors():
 
 
 def test_unknown_regions_are_refused():
-    with pytest.raises(InputError, match="mean or joined"):
+    with pytest.raises(InputError, match="mean, joined"):
         MLPConfig(regions="first")

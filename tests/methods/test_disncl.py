@@ -372,7 +372,7 @@ def test_the_optimizer_starts_anew_after_the_warm_up(tiny, tmp_path, monkeypatch
     [
         ({"disentangler": "vae"}, "disentangler"),
         ({"balance": 1.5}, "balance"),
-        ({"discriminator_steps": 0}, "discriminator steps 0"),
+        ({"discriminator_steps": 0}, "discriminator_steps is 0"),
         ({"discriminator_rate": 0.0}, "discriminator_rate"),
         ({"subspace_width": 0}, "subspace_width"),
         ({"part_noise": -0.1}, "part_noise"),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from truepair.data.storage.urls import is_url
 from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
-from truepair.option import option
+from truepair.option import Options, option
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ _LATER = ("table", "image", "dev_share", "test_share", "split_seed")
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Options):
     """Which pairs to train on, and what is done to them first."""
 
     source: str
@@ -76,24 +76,22 @@ class DataConfig:
     label_noise_index: str | None = option(
         None, "an index file (.npy, or MRL's .json) with the label of each training pair"
     )
-    least_class_pairs: int | None = option(None, "leave out classes with fewer than N training pairs, in all splits")
-    dev_pairs: int | None = option(
-        None, "feature files: the first N test pairs are for validation; default: a third, or their own"
+    least_class_pairs: int | None = option(
+        None, "leave out classes with fewer than N training pairs, in all splits", least=1
     )
-    train_pairs: int | None = option(None, "train on the first N pairs only; default: all")
-    score_images: int | None = option(None, "score dev and test by their first N images and the captions of these only")
+    dev_pairs: int | None = option(
+        None, "feature files: the first N test pairs are for validation; default: a third, or their own", least=1
+    )
+    train_pairs: int | None = option(None, "train on the first N pairs only; default: all", least=2)
+    score_images: int | None = option(
+        None, "score dev and test by their first N images and the captions of these only", least=2
+    )
     oracle: bool = option(
         False, "reference: train on the truly matched pairs only, which needs the truth (noise or index)"
     )
     vocabulary: str | None = option(
         None, "a *_vocab.json of the field to read captions with; default: made from the captions"
     )
-
-    def __post_init__(self) -> None:
-        for name, least in (("train_pairs", 2), ("score_images", 2), ("least_class_pairs", 1), ("dev_pairs", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}; expected at least {least}")
 
     @property
     def reading(self) -> Reading:
@@ -162,13 +160,10 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class Augmentation:
+class Augmentation(Options):
     """How training batches are altered, on copies: as in CRCL's released training, here for every method."""
 
-    word_share: float = option(0.2, "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)")
-    region_share: float = option(0.2, "share of regions dropped (CRCL, VSE∞)")
-
-    def __post_init__(self) -> None:
-        for name, share in (("word share", self.word_share), ("region share", self.region_share)):
-            if not 0 <= share < 1:
-                raise InputError(f"{name} is {share}; expected a value in [0, 1)")
+    word_share: float = option(
+        0.2, "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)", least=0, below=1
+    )
+    region_share: float = option(0.2, "share of regions dropped (CRCL, VSE∞)", least=0, below=1)

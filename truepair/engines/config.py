@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from truepair.data.config import Augmentation
 from truepair.errors import InputError
-from truepair.option import option
+from truepair.option import Options, option
 
 if TYPE_CHECKING:
     from truepair.data.pairs import Pairs
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Pooling = Literal["gpo", "mean", "max"]
 
 
-class EngineConfig(ABC):
+class EngineConfig(Options, ABC):
     """The options of an engine, a frozen dataclass; it makes the engine, and the preparation of what the engine reads.
 
     Attributes:
@@ -98,16 +98,11 @@ class GlobalConfig(RegionWordConfig):
 
     name: ClassVar[str] = "global"
 
-    width: int = option(256, "embedding width D (1024 in the papers)")
-    word_width: int = option(300, "width of the word embedding (300 in the papers)")
+    width: int = option(256, "embedding width D (1024 in the papers)", least=2)
+    word_width: int = option(300, "width of the word embedding (300 in the papers)", least=1)
     pooling: Pooling = option(
         "max", "how regions and words become one vector; gpo = generalized pooling (VSE∞), for long training"
     )
-
-    def __post_init__(self) -> None:
-        check_widths(self.width, self.word_width)
-        if self.pooling not in get_args(Pooling):
-            raise InputError(f"pooling is {self.pooling!r}; expected one of {', '.join(get_args(Pooling))}")
 
     def build(self, sizes: Any, *, compared_width: int | None = None) -> SingleViewEngine[Any]:
         from truepair.engines.global_engine import GlobalEngine
@@ -122,17 +117,12 @@ class SAFConfig(RegionWordConfig):
     name: ClassVar[str] = "saf"
     gives_vectors: ClassVar[bool] = False
 
-    width: int = option(256, "embedding width D (1024 in the papers)")
-    word_width: int = option(300, "width of the word embedding (300 in the papers)")
-    similarity_width: int = option(128, "width of a similarity vector (256 in SGRAF)")
-    dropout: float = option(0.4, "dropout of word embeddings and of the global vectors' attention (SGRAF)")
-
-    def __post_init__(self) -> None:
-        check_widths(self.width, self.word_width)
-        if self.similarity_width < 1:
-            raise InputError(f"similarity width is {self.similarity_width}; expected at least 1")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}; expected a value in [0, 1)")
+    width: int = option(256, "embedding width D (1024 in the papers)", least=2)
+    word_width: int = option(300, "width of the word embedding (300 in the papers)", least=1)
+    similarity_width: int = option(128, "width of a similarity vector (256 in SGRAF)", least=1)
+    dropout: float = option(
+        0.4, "dropout of word embeddings and of the global vectors' attention (SGRAF)", least=0, below=1
+    )
 
     @property
     def positions(self) -> bool:
@@ -158,12 +148,7 @@ class SGRConfig(SAFConfig):
 
     name: ClassVar[str] = "sgr"
 
-    reasoning_steps: int = option(3, "steps of graph reasoning (SGRAF: 3)")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.reasoning_steps < 1:
-            raise InputError(f"reasoning steps is {self.reasoning_steps}; expected at least 1")
+    reasoning_steps: int = option(3, "steps of graph reasoning (SGRAF: 3)", least=1)
 
     def head(self) -> Any:
         from truepair.engines.region_word.reasoning import GraphReasoning
@@ -178,18 +163,13 @@ class MLPConfig(RegionWordConfig):
     name: ClassVar[str] = "mlp"
     reads_vectors: ClassVar[bool] = True
 
-    width: int = option(512, "embedding width D (512 in MRL and UOT-RCL)")
-    hidden_width: int = option(1024, "width of the two hidden layers (4096 in MRL)")
+    width: int = option(512, "embedding width D (512 in MRL and UOT-RCL)", least=2)
+    hidden_width: int = option(1024, "width of the two hidden layers (4096 in MRL)", least=1)
     regions: Literal["mean", "joined"] = option(
         "mean",
         "how regions become one vector: their mean, or one after the other, for a fixed grid; joined "
         "needs --region-share 0",
     )
-
-    def __post_init__(self) -> None:
-        check_widths(self.width, self.hidden_width)
-        if self.regions not in ("mean", "joined"):
-            raise InputError(f"regions is {self.regions!r}; expected mean or joined")
 
     @property
     def positions(self) -> bool:
@@ -208,8 +188,3 @@ class MLPConfig(RegionWordConfig):
         from truepair.engines.mlp_engine import MLPEngine
 
         return MLPEngine(sizes.feature_width, sizes.regions, sizes.vocabulary_size, sizes.text_width, self)
-
-
-def check_widths(width: int, word_width: int) -> None:
-    if width < 2 or word_width < 1:
-        raise InputError(f"width is {width} and word width {word_width}; expected at least 2 and 1")

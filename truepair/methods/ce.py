@@ -6,24 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.checks import check_above_zero
 from truepair.methods.labels import LabelMethod
 from truepair.methods.preset import COMMON, Preset, mrl_networks
-from truepair.option import option
+from truepair.option import Options, option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
 
 
 @dataclass(frozen=True)
-class CEConfig:
+class CEConfig(Options):
     """Options of cross entropy with prototypes."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = option(1.0, "temperature τ1 of the class probabilities (UOT-RCL: 1)")
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
+    temperature: float = option(1.0, "temperature τ1 of the class probabilities (UOT-RCL: 1)", above=0)
 
 
 PRINTED = Preset(

@@ -12,12 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
 from truepair.methods.preset import COMMON, Preset, mrl_networks
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,21 +24,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ELRCMRConfig:
+class ELRCMRConfig(Options):
     """Options of ELR-CMR."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = option(1.0, "temperature τ of all losses")
-    regularizer_weight: float = option(3.0, "weight λ of the early-learning term (ELR: 3)")
-    momentum: float = option(0.7, "momentum β of the early targets (ELR: 0.7)")
-    first_weight: float = option(0.7, "weight of clustering against contrast, first epoch")
-    last_weight: float = option(0.3, "the same in the last epoch")
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
-        check_shares(self, "momentum", "first_weight", "last_weight")
-        if not self.regularizer_weight >= 0:
-            raise InputError(f"regularizer_weight is {self.regularizer_weight}; expected 0 or more")
+    temperature: float = option(1.0, "temperature τ of all losses", above=0)
+    regularizer_weight: float = option(3.0, "weight λ of the early-learning term (ELR: 3)", least=0)
+    momentum: float = option(0.7, "momentum β of the early targets (ELR: 0.7)", **SHARE)
+    first_weight: float = option(0.7, "weight of clustering against contrast, first epoch", **SHARE)
+    last_weight: float = option(0.3, "the same in the last epoch", **SHARE)
 
 
 PRINTED = Preset(

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING
 
 from truepair.data.config import Augmentation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.checks import check_above_zero
 from truepair.methods.preset import CLIPPING, COMMON, Preset, sgraf
-from truepair.option import option
+from truepair.option import Options, option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
 
 
 @dataclass(frozen=True)
-class InfoNCEConfig:
+class InfoNCEConfig(Options):
     """Options of the InfoNCE baseline."""
 
-    temperature: float = option(0.05, "temperature τ of both softmaxes (as in CRCL)")
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
+    temperature: float = option(0.05, "temperature τ of both softmaxes (as in CRCL)", above=0)
 
 
 PRINTED = Preset(

@@ -10,26 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
-from truepair.methods.checks import check_above_zero, check_shares
 from truepair.methods.labels import LabelMethod
 from truepair.methods.preset import COMMON, Preset, mrl_networks
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
 
 
 @dataclass(frozen=True)
-class MRLConfig:
+class MRLConfig(Options):
     """Options of MRL; the defaults are those of its released training."""
 
     learns_from_labels: ClassVar[bool] = True
-    temperature: float = option(1.0, "temperature τ of both losses")
-    clustering_weight: float = option(0.7, "weight β of the clustering, 1 − β of the contrast")
-
-    def __post_init__(self) -> None:
-        check_above_zero(self, "temperature")
-        check_shares(self, "clustering_weight")
+    temperature: float = option(1.0, "temperature τ of both losses", above=0)
+    clustering_weight: float = option(0.7, "weight β of the clustering, 1 − β of the contrast", **SHARE)
 
 
 PRINTED = Preset(

@@ -6,25 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from truepair.engines.config import GlobalConfig
-from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.preset import COMMON, Preset
-from truepair.option import option
+from truepair.option import Options, option
 
 if TYPE_CHECKING:
     from truepair.correspondence import CorrespondenceMemory
 
 
 @dataclass(frozen=True)
-class TripletConfig:
+class TripletConfig(Options):
     """Options of the triplet baseline."""
 
-    margin: float = option(0.2, "margin α of the hinge (VSE++)")
-    warm_up_epochs: int = option(1, "first epochs on all negatives instead of the hardest one (VSE∞: 1)")
-
-    def __post_init__(self) -> None:
-        if self.margin < 0 or self.warm_up_epochs < 0:
-            raise InputError(f"margin {self.margin} and warm-up epochs {self.warm_up_epochs} must not be negative")
+    margin: float = option(0.2, "margin α of the hinge (VSE++)", least=0)
+    warm_up_epochs: int = option(1, "first epochs on all negatives instead of the hardest one (VSE∞: 1)", least=0)
 
 
 PRINTED = Preset(

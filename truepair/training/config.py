@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from truepair.device import DEVICE_HELP
-from truepair.errors import InputError
 from truepair.files import check_values
-from truepair.option import option
+from truepair.option import Options, option
 
 if TYPE_CHECKING:
     import torch
@@ -18,46 +17,37 @@ RATE_SCALE = "rate_scale"
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Options):
     """How a model is trained, whatever the method."""
 
-    epochs: int = option(20, "epochs of the last (or only) stage, which gives the model")
-    seed: int = option(0, "seed of initialisation, order, augmentation")
-    batch_size: int = option(128, "pairs a batch (128 in CRCL, GSC, UGNCL, DisNCL; UOT-RCL: 100, or 500 on NUS-WIDE)")
+    epochs: int = option(20, "epochs of the last (or only) stage, which gives the model", least=1)
+    seed: int = option(0, "seed of initialisation, order, augmentation", least=0)
+    batch_size: int = option(
+        128, "pairs a batch (128 in CRCL, GSC, UGNCL, DisNCL; UOT-RCL: 100, or 500 on NUS-WIDE)", least=2
+    )
     learning_rate: float | None = option(
         None,
         "learning rate; default: 1.024 / width, at most 0.004 (at width 1024, CRCL has 0.0005, GSC, UGNCL and DisNCL "
         "0.0002; UOT-RCL 0.0001 at 512)",
+        above=0,
     )
     decay_after: int | None = option(
-        None, "epochs of the last stage before the learning rate falls to a tenth; default: four fifths"
+        None, "epochs of the last stage before the learning rate falls to a tenth; default: four fifths", least=1
     )
     optimizer: Literal["adamw", "adam"] = option("adamw", "optimizer (CRCL: AdamW; GSC, UGNCL, DisNCL, UOT-RCL: Adam)")
-    weight_decay: float = option(1e-4, "weight decay (VSE∞, CRCL; the other papers name none)")
-    clip: float = option(2.0, "largest gradient norm; 0 = no clipping (VSE++; the five papers name none)")
-    minimum_count: int = option(4, "words seen less often become <unk> (the field's 4)")
+    weight_decay: float = option(1e-4, "weight decay (VSE∞, CRCL; the other papers name none)", least=0)
+    clip: float = option(2.0, "largest gradient norm; 0 = no clipping (VSE++; the five papers name none)", least=0)
+    minimum_count: int = option(4, "words seen less often become <unk> (the field's 4)", least=1)
     precision: Literal["float32", "bf16"] = option("float32", "bf16 runs the encoders under automatic mixed precision")
-    workers: int = option(0, "processes that prepare batches; 0 = in the training process")
+    workers: int = option(0, "processes that prepare batches; 0 = in the training process", least=0)
     device: str = option("auto", DEVICE_HELP)
-    checkpoint_minutes: float = option(10.0, "within an epoch, save a resumable state this often; epochs always save")
+    checkpoint_minutes: float = option(
+        10.0, "within an epoch, save a resumable state this often; epochs always save", least=0
+    )
 
     def __post_init__(self) -> None:
         check_values(TrainingConfig, vars(self), "training")
-        for name, least in (("epochs", 1), ("batch_size", 2), ("minimum_count", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
-        if self.learning_rate is not None and not self.learning_rate > 0:
-            raise InputError(f"learning_rate is {self.learning_rate}; expected a value above 0")
-        for name in ("seed", "weight_decay", "clip", "workers", "checkpoint_minutes"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} is {getattr(self, name)}; expected 0 or more")
-        if self.decay_after is not None and self.decay_after < 1:
-            raise InputError(f"decay_after is {self.decay_after}; expected at least 1")
-        if self.optimizer not in ("adamw", "adam"):
-            raise InputError(f"optimizer is {self.optimizer!r}; expected adamw or adam")
-        if self.precision not in ("float32", "bf16"):
-            raise InputError(f"precision is {self.precision!r}; expected float32 or bf16")
+        super().__post_init__()
 
     @property
     def decay_epoch(self) -> int:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from truepair.errors import InputError
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 
 @dataclass(frozen=True)
-class CRCLConfig:
+class CRCLConfig(Options):
     """Options of CRCL; the defaults are the paper's (Table 5), `pieces` in proportion to the epochs."""
 
-    temperature: float = option(0.05, "temperature τ of the matching probabilities (eq. 3)")
-    scale: float = option(5.0, "weight λ of the complementary part (eq. 8)")
-    momentum: float = option(0.8, "weight β of the old label in its update (eq. 10)")
-    threshold: float = option(0.1, "labels below ε count as 0 in the loss (eq. 12)")
-    freeze_epochs: int = option(2, "first epochs e_f of each piece with frozen labels (eq. 11)")
+    temperature: float = option(0.05, "temperature τ of the matching probabilities (eq. 3)", above=0)
+    scale: float = option(5.0, "weight λ of the complementary part (eq. 8)", least=0)
+    momentum: float = option(0.8, "weight β of the old label in its update (eq. 10)", **SHARE)
+    threshold: float = option(0.1, "labels below ε count as 0 in the loss (eq. 12)", **SHARE)
+    freeze_epochs: int = option(2, "first epochs e_f of each piece with frozen labels (eq. 11)", least=1)
     pieces: tuple[int, ...] | None = option(
         None,
         "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
@@ -25,12 +25,7 @@ class CRCLConfig:
     )
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0 or self.scale < 0:
-            raise InputError(f"temperature {self.temperature} must be above 0 and scale {self.scale} not negative")
-        if not 0 <= self.momentum <= 1 or not 0 <= self.threshold <= 1:
-            raise InputError(f"momentum {self.momentum} and threshold {self.threshold} must lie in [0, 1]")
-        if self.freeze_epochs < 1:
-            raise InputError(f"freeze epochs is {self.freeze_epochs}; expected at least 1")
+        super().__post_init__()
         if any(piece <= self.freeze_epochs for piece in self.pieces or ()):
             raise InputError(
                 f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen "

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from truepair.errors import InputError
-from truepair.methods.checks import check_choices
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 
 @dataclass(frozen=True)
-class DisNCLConfig:
+class DisNCLConfig(Options):
     """Options of DisNCL; the defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = option(
@@ -19,30 +17,36 @@ class DisNCLConfig:
         "how the subspaces are parted: L_Dis and L_reg; or feature consistency (FDMER), cross prediction "
         "(DMIM), information regularisation (MVIB); or not at all",
     )
-    align_weight: float = option(1.0, "weight of L_align (eq. 3) after the warm-up")
-    soft_weight: float = option(1.0, "weight of L_soft (eq. 6); 0 leaves it out")
-    disentangle_weight: float = option(1.0, "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out")
-    regularizer_weight: float = option(1.0, "weight of L_reg (eq. 7); 0 leaves it out")
+    align_weight: float = option(1.0, "weight of L_align (eq. 3) after the warm-up", least=0)
+    soft_weight: float = option(1.0, "weight of L_soft (eq. 6); 0 leaves it out", least=0)
+    disentangle_weight: float = option(
+        1.0, "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out", least=0
+    )
+    regularizer_weight: float = option(1.0, "weight of L_reg (eq. 7); 0 leaves it out", least=0)
     adversarial_weight: float = option(
-        1.0, "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like"
+        1.0, "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like", least=0
     )
     balance: float = option(
         0.1,
         "share γ of the invariant part in L_Dis (eq. 1; the paper: 0.5). What it should hold is raised by "
         "L_align as well, what the exclusive part should hold by nothing else",
+        **SHARE,
     )
     invariant_weight: float = option(
         0.05,
         "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which takes from them "
         "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one",
+        least=0,
     )
-    exclusive_weight: float = option(0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2")
-    given_weight: float = option(0.5, "weight β3 of the given pair in a soft target (eq. 6)")
-    temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)")
-    log_floor: float = option(-4.0, "A, in place of log 0 in the reverse cross entropy")
-    margin: float = option(0.2, "margin α (eq. 3)")
-    curve: float = option(10.0, "curve m of the soft margin (eq. 3)")
-    warm_up_epochs: int = option(5, "epochs of L_align alone, with a constant margin")
+    exclusive_weight: float = option(
+        0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2", least=0
+    )
+    given_weight: float = option(0.5, "weight β3 of the given pair in a soft target (eq. 6)", **SHARE)
+    temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)", above=0)
+    log_floor: float = option(-4.0, "A, in place of log 0 in the reverse cross entropy", below=0)
+    margin: float = option(0.2, "margin α (eq. 3)", above=0)
+    curve: float = option(10.0, "curve m of the soft margin (eq. 3)", above=1)
+    warm_up_epochs: int = option(5, "epochs of L_align alone, with a constant margin", least=0)
     warm_up_negatives: Literal["falling", "all", "hardest"] = option(
         "falling",
         "negatives of a pair in the warm-up: from all of the batch to the share warm_up_least; all; "
@@ -52,39 +56,20 @@ class DisNCLConfig:
         0.5,
         "share of the batch, the hardest, that are negatives at the end of a falling warm-up: fewer teach "
         "faster, and with much noise nothing",
+        **SHARE,
     )
-    subspace_width: int = option(512, "width of each subspace")
-    hidden_width: int = option(256, "hidden width of the heads and the discriminators")
+    subspace_width: int = option(512, "width of each subspace", least=1)
+    hidden_width: int = option(256, "hidden width of the heads and the discriminators", least=1)
     part_noise: float = option(
-        0.5, "deviation of the noise on the parts that discriminators see, whose values are near 1"
+        0.5, "deviation of the noise on the parts that discriminators see, whose values are near 1", least=0
     )
-    head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate")
-    exclusive_rate: float = option(1.0, "learning rate of the exclusive heads, in units of --learning-rate")
-    main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate")
-    discriminator_rate: float = option(3.0, "learning rate of the discriminators, in units of --learning-rate")
-    discriminator_steps: int = option(1, "discriminator steps for each step of the encoders, the common one included")
-    least_clean: float = option(0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up")
-
-    def __post_init__(self) -> None:
-        for name in ("balance", "given_weight", "least_clean", "warm_up_least"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
-        for each in fields(self):
-            if each.name.endswith("_weight") and not getattr(self, each.name) >= 0:
-                raise InputError(f"{each.name} is {getattr(self, each.name)}; expected 0 or more")
-        for name in ("temperature", "margin", "head_rate", "exclusive_rate", "main_rate", "discriminator_rate"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")
-        if not self.part_noise >= 0:
-            raise InputError(f"part_noise is {self.part_noise}; expected 0 or more")
-        for name in ("subspace_width", "hidden_width"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; expected at least 1")
-        if not self.log_floor < 0 or not self.curve > 1:
-            raise InputError(f"log_floor {self.log_floor} must be below 0 and curve {self.curve} above 1")
-        if self.warm_up_epochs < 0 or self.discriminator_steps < 1:
-            raise InputError(
-                f"warm-up epochs {self.warm_up_epochs} must not be negative, discriminator steps "
-                f"{self.discriminator_steps} at least 1"
-            )
-        check_choices(self)
+    head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate", above=0)
+    exclusive_rate: float = option(1.0, "learning rate of the exclusive heads, in units of --learning-rate", above=0)
+    main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate", above=0)
+    discriminator_rate: float = option(3.0, "learning rate of the discriminators, in units of --learning-rate", above=0)
+    discriminator_steps: int = option(
+        1, "discriminator steps for each step of the encoders, the common one included", least=1
+    )
+    least_clean: float = option(
+        0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up", **SHARE
+    )

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from truepair.errors import InputError
-from truepair.methods.checks import check_choices
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 
 @dataclass(frozen=True)
-class UGNCLConfig:
+class UGNCLConfig(Options):
     """Options of UGNCL. The defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     evidence: Literal["background", "exp_tanh", "exp_softplus"] = option(
@@ -19,49 +17,33 @@ class UGNCLConfig:
         "from similarity to evidence: exp(s/τ) in units of the batch's wrong cells; exp(tanh(r)/τ); or the "
         "printed exp(softplus(r)/τ) (eq. 3), whose uncertainty never exceeds 1/3",
     )
-    temperature: float = option(0.05, "temperature τ of the evidence (eq. 3; the paper: 0.1)")
-    background: float = option(0.25, "evidence η of an average wrong cell")
-    threshold: float = option(0.5, "pairs of uncertainty below p are determined (eq. 8)")
+    temperature: float = option(0.05, "temperature τ of the evidence (eq. 3; the paper: 0.1)", above=0)
+    background: float = option(0.25, "evidence η of an average wrong cell", above=0)
+    threshold: float = option(0.5, "pairs of uncertainty below p are determined (eq. 8)", **SHARE)
     uncertainty: Literal["value", "rank"] = option(
         "value", "what is compared with p: u, or its rank in the training set"
     )
     tolerance: float = option(
-        0.1, "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)"
+        0.1, "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)", above=0, most=1
     )
     soft_label: Literal["odds", "share", "belief"] = option(
         "odds", "label of a hard pair: its odds against the tolerance, share of the evidence, or belief b"
     )
-    label_threshold: float = option(0.5, "hard pairs of a label above ε are hard-clean")
+    label_threshold: float = option(0.5, "hard pairs of a label above ε are hard-clean", **SHARE)
     hard_weight: Literal["label", "one"] = option(
         "label", "weight of a hard pair's ranking term: its label, or 1 as in eq. 16"
     )
-    margin: float = option(0.2, "margin γ of a clean pair (eq. 16)")
-    curve: float = option(10.0, "curve m of the soft margin (eq. 2)")
-    sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)")
-    kl_weight: float = option(0.1, "weight ξ1 of the divergence in the evidential loss")
+    margin: float = option(0.2, "margin γ of a clean pair (eq. 16)", above=0)
+    curve: float = option(10.0, "curve m of the soft margin (eq. 2)", above=1)
+    sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)", above=0)
+    kl_weight: float = option(0.1, "weight ξ1 of the divergence in the evidential loss", least=0)
     divergence: Literal["mean", "sum"] = option(
         "mean", "the divergence over the classes of a batch: their mean, or sum (eq. 13)"
     )
-    ranking_weight: float = option(0.8, "weight ξ2 of the trusted robust loss")
-    warm_up_epochs: int = option(5, "epochs before the first division (the paper: 5)")
+    ranking_weight: float = option(0.8, "weight ξ2 of the trusted robust loss", least=0)
+    warm_up_epochs: int = option(5, "epochs before the first division (the paper: 5)", least=0)
     hardness: Literal["per_step", "printed"] = option(
         "per_step", "negatives λ fall from B − 1 to θ by the end of the warm-up, or as printed by δ an epoch"
     )
-    least_negatives: int = option(5, "least negatives θ of a pair")
-    least_clean: float = option(0.1, "a division with a smaller share of clean pairs is not acted on")
-
-    def __post_init__(self) -> None:
-        for name in ("threshold", "label_threshold", "least_clean"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; expected a value in [0, 1]")
-        for name in ("temperature", "sharpness", "background", "tolerance", "margin"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is {getattr(self, name)}; expected a value above 0")
-        for name in ("kl_weight", "ranking_weight", "warm_up_epochs"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name)}; expected 0 or more")
-        if self.tolerance > 1:
-            raise InputError(f"tolerance is {self.tolerance}; expected at most 1")
-        if not self.curve > 1 or self.least_negatives < 1:
-            raise InputError(f"curve {self.curve} must be above 1, least negatives {self.least_negatives} at least 1")
-        check_choices(self)
+    least_negatives: int = option(5, "least negatives θ of a pair", least=1)
+    least_clean: float = option(0.1, "a division with a smaller share of clean pairs is not acted on", **SHARE)

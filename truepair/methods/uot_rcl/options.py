@@ -6,49 +6,59 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from truepair.errors import InputError
-from truepair.methods.checks import check_above_zero, check_choices, check_shares
-from truepair.option import option
+from truepair.option import SHARE, Options, option
 
 
 @dataclass(frozen=True)
-class UOTRCLConfig:
+class UOTRCLConfig(Options):
     """Options of UOT-RCL; the defaults that are not the paper's stand in `as_printed`, with each reason."""
 
     learns_from_labels: ClassVar[bool] = True
-    warm_up_epochs: int = option(4, "first epochs on cross entropy with the given labels (the paper: 2 of 100)")
-    temperature: float = option(1.0, "temperature τ1 of the class probabilities (eq. 1)")
-    relation_temperature: float = option(1.0, "temperature τ2 of relations to the confident set (eq. 16)")
-    match_temperature: float = option(1.0, "temperature τ3 of the matching probability (eq. 18)")
-    momentum: float = option(0.95, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)")
+    warm_up_epochs: int = option(
+        4, "first epochs on cross entropy with the given labels (the paper: 2 of 100)", least=0
+    )
+    temperature: float = option(1.0, "temperature τ1 of the class probabilities (eq. 1)", above=0)
+    relation_temperature: float = option(1.0, "temperature τ2 of relations to the confident set (eq. 16)", above=0)
+    match_temperature: float = option(1.0, "temperature τ3 of the matching probability (eq. 18)", above=0)
+    momentum: float = option(
+        0.95, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)", **SHARE
+    )
     consistency: Literal["confirmed", "printed"] = option(
         "confirmed",
         "what the vote of one modality counts: as much as the other confirms the nearest confident pair, "
         "or the printed ratio, which is the other way up (eq. 7)",
     )
     own_weight: float = option(
-        0.4, "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)"
+        0.4, "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)", least=0
     )
-    neighbours: int | None = option(None, "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs")
-    per_class: int = option(5, "confident pairs of each class (eq. 5)")
-    first_mass: float = option(0.4, "share s of the labels transported after the warm-up (the paper: 0.2)")
-    last_mass: float = option(0.8, "share s in the last epoch at full doubt, 1 without any; linear in between")
+    neighbours: int | None = option(None, "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs", least=1)
+    per_class: int = option(5, "confident pairs of each class (eq. 5)", least=1)
+    first_mass: float = option(
+        0.4, "share s of the labels transported after the warm-up (the paper: 0.2)", above=0, most=1
+    )
+    last_mass: float = option(
+        0.8, "share s in the last epoch at full doubt, 1 without any; linear in between", above=0, most=1
+    )
     doubt_from: float = option(
         0.2,
         "share of given labels contradicted after the warm-up, up to which they are trusted: no L_BHG, and "
         "s goes to 1 (the paper has no such rule)",
+        **SHARE,
     )
-    doubt_to: float = option(0.4, "the same share from which on λ and s are as set; linear in between")
-    epsilon: float = option(0.01, "entropic regularisation of both transports, in units of the cost range (0.05)")
+    doubt_to: float = option(0.4, "the same share from which on λ and s are as set; linear in between", **SHARE)
+    epsilon: float = option(
+        0.01, "entropic regularisation of both transports, in units of the cost range (0.05)", above=0
+    )
     class_prior: Literal["predicted", "given", "uniform"] = option(
         "given",
         "class sizes r of the corrected labels (eq. 12): those of predictions and running targets, of the "
         "given labels (which noise makes alike), or all equal (the paper)",
     )
     relation_weight: float = option(
-        0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out"
+        0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out", least=0
     )
     pair_weight: float = option(
-        0.8, "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)"
+        0.8, "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)", **SHARE
     )
     confident: Literal["consistent", "random"] = option(
         "consistent", "confident pairs: where both modalities agree; random: the paper's ablation"
@@ -56,18 +66,6 @@ class UOTRCLConfig:
     keep_labels: bool = option(False, "the labels as given in place of corrected ones (the ablation of L_PLC)")
 
     def __post_init__(self) -> None:
-        check_above_zero(self, "temperature", "relation_temperature", "match_temperature", "epsilon")
-        check_shares(self, "momentum", "first_mass", "last_mass", "pair_weight", "doubt_from", "doubt_to")
-        check_above_zero(self, "first_mass", "last_mass")
+        super().__post_init__()
         if self.doubt_from > self.doubt_to:
             raise InputError(f"doubt_from is {self.doubt_from}, above doubt_to, {self.doubt_to}; expected it below")
-        if not self.own_weight >= 0:
-            raise InputError(f"own_weight is {self.own_weight}; expected 0 or more")
-        if self.neighbours is not None and self.neighbours < 1:
-            raise InputError(f"neighbours is {self.neighbours}; expected at least 1")
-        if self.warm_up_epochs < 0 or self.per_class < 1 or not self.relation_weight >= 0:
-            raise InputError(
-                f"warm-up epochs {self.warm_up_epochs} and relation weight {self.relation_weight} must not be "
-                f"negative, confident pairs of a class {self.per_class} at least 1"
-            )
-        check_choices(self)
