@@ -3,7 +3,7 @@
 python -m benchmarks.bench_audit
 
 Three ways: `loop` scores the first pairs one after the other, NumPy in float64; `scoring` scores all pairs; `audit` is
-all that `truepair audit` does, to the pages and tables: scoring, judging, proposals for 5,000 pairs, duplicates.
+all that `truepair audit` does, to the pages and tables: scoring, the verdict, proposals for 5,000 pairs, duplicates.
 
 Vectors lie in float16 files in a temporary folder, 2 GB of them for a million pairs. Each size runs in a process of its
 own, whose whole memory counts.

@@ -39,8 +39,8 @@ def warnings_of(result: AuditResult) -> list[str]:
     - pairs that are not flagged fit little better than others do: right pairs that cannot be read count as mismatched;
     - the estimate rests on near mismatches, which right pairs that are loosely described look like;
     - near mismatches could not be asked for;
-    - a run judged the pairs it was trained on, so nothing known to be mismatched was there to measure by; or there were
-      fewer than 100 known mismatches; or else the interval is wider than 20 points;
+    - a run scored the pairs it was trained on, so no synthetic mismatch was there to measure by; or there were
+      fewer than 100 synthetic mismatches; or else the interval is wider than 20 points;
     - more than 5 % of the entries could not be used;
     - two pairs drawn at random have the same caption more than once in a hundred times.
     """
@@ -171,7 +171,7 @@ def better(result: AuditResult) -> str:
 
 
 def more_synthetic(result: AuditResult, otherwise: str) -> str:
-    """What brings more known mismatches, where there can be many more without harm to the training."""
+    """What brings more synthetic mismatches, where there can be many more without harm to the training."""
     if result.scored_by != "cross-fitting" or known_random(result) > MOST_SYNTHETIC / 2 * len(result):
         return otherwise
     return f"mismatch more pairs on purpose to measure by (--synthetic-share {MOST_SYNTHETIC}), or {otherwise}"

@@ -1,4 +1,4 @@
-"""How many pairs score like known mismatches: on normal distributions, against plain loops, with ties."""
+"""How many pairs score like synthetic mismatches: on normal distributions, against plain loops, with ties."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """Which pairs have the same image, and which the same caption, as numbers: equal numbers, equal items.
 
 A collection of embeddings has no index of images. An image with five captions is five rows of equal vectors, or of one
-name in the metadata; what is not seen to be the same image would take its own captions for those of strangers.
+name in the metadata; what is not seen to be the same image would take its own captions for those of others.
 """
 
 from __future__ import annotations

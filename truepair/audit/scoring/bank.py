@@ -27,7 +27,7 @@ _UNIT_TOLERANCE = 1e-3
 _BLOCK_ROWS = 1024
 
 Block = tuple[Tensor, tuple[Tensor, Tensor]]
-"""Similarities of some images to all texts, and the places in them that are an image's own: not of strangers."""
+"""Similarities of some images to all texts, and the places in them that are an image's own: not of unrelated pairs."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Bank:
         trust: (m,) float32 in [0, 1], how far each entry is believed to be a matched pair: its mutual rank in the bank.
             At 60 % noise most entries are not, and what they say has to be weighted.
         background: log of the mean of exp(s/τ) over the bank's images with the texts of other entries: the evidence
-            that strangers find in each other.
+            that unrelated pairs find in each other.
         neighbours: k, how many nearest entries are asked.
-        same: cosine from which two images, or two texts, are the same. Pairs that share one are no strangers: they are
+        same: cosine from which two images, or two texts, are the same. Pairs that share one are related: they are
             not compared with each other. Infinity: only their rows tell pairs apart.
     """
 
@@ -202,17 +202,17 @@ def background_of(blocks: Iterable[Block], temperature: float) -> float:
     """log mean exp(s_jk/τ) over the cells that are not a pair's own; over those where there are no others. Overwrites
     the blocks.
     """
-    strangers: list[Tensor] = []
+    unrelated: list[Tensor] = []
     own_cells: list[Tensor] = []
     counted = [0, 0]
     for similarity, own in blocks:
         scaled = similarity / temperature
         own_cells.append(torch.logsumexp(scaled[own].double(), dim=0))
         scaled[own] = -torch.inf
-        strangers.append(torch.logsumexp(scaled.double().flatten(), dim=0))
+        unrelated.append(torch.logsumexp(scaled.double().flatten(), dim=0))
         counted[0] += scaled.numel() - len(own[0])
         counted[1] += len(own[0])
-    sums, count = (strangers, counted[0]) if counted[0] else (own_cells, counted[1])
+    sums, count = (unrelated, counted[0]) if counted[0] else (own_cells, counted[1])
     return float(torch.logsumexp(torch.stack(sums), dim=0)) - math.log(count)
 
 

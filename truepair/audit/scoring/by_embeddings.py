@@ -98,8 +98,8 @@ def synthetic_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int)
             rng=generator(seed, "audit mismatches", number),
             nearest=NEAREST_IN_SPACE,
         )
-        strangers = ~share_something(units, drawn.image_of, drawn.caption_of)
-        left, right = drawn.image_of[strangers], drawn.caption_of[strangers]
+        unrelated = ~share_something(units, drawn.image_of, drawn.caption_of)
+        left, right = drawn.image_of[unrelated], drawn.caption_of[unrelated]
         columns = scored_columns(units.images[left], units.texts[right], bank, units.rows[left], units.rows[right])
         found[kind] = Evidence(columns, evidence_of(columns))
     return found

@@ -55,7 +55,7 @@ class Folds:
 
 
 def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -> Folds:
-    """Deal the images out to the folds, and mix known mismatches among the pairs.
+    """Deal the images out to the folds, and mix synthetic mismatches among the pairs.
 
     Args:
         pairs: the given pairs; what is known of their truth is dropped.
@@ -74,7 +74,7 @@ def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -
         raise InputError(f"synthetic_share is {synthetic_share}; expected a share above 0 and below 1")
     if len(pairs) < LEAST_PAIRS:
         raise InputError(
-            f"{pairs.name}: {len(pairs)} pairs are too few to train on and be judged by (at least {LEAST_PAIRS}); "
+            f"{pairs.name}: {len(pairs)} pairs are too few to train on and to score (at least {LEAST_PAIRS}); "
             "audit them by a finished run (--run) or by embeddings (--embeddings)"
         )
     images = np.unique(pairs.image_index)
@@ -120,7 +120,7 @@ def share_added(kind: str, pairs: int, synthetic_share: float) -> float:
 
 
 def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
-    """Refuse, before anything is trained, what could not be judged afterwards.
+    """Refuse, before anything is trained, what could not be scored afterwards.
 
     Raises:
         InputError: there are not enough random mismatches.
@@ -135,7 +135,7 @@ def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
         )
     raise InputError(
         f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_SYNTHETIC} "
-        "are needed to judge by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
+        "are needed to measure by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
     )
 
 
@@ -150,5 +150,5 @@ def mismatches_within(
         images=pairs.image_index[rows],
         captions=[pairs.texts.captions[text] for text in pairs.text_index[rows].tolist()],
         described=described[rows],
-        rng=generator(seed, "audit yardstick", KINDS.index(kind), fold),
+        rng=generator(seed, "audit yardstick", KINDS.index(kind), fold),  # the name is part of the numbers
     )

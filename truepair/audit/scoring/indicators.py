@@ -2,7 +2,7 @@
 
 All compare a candidate, the image x of row a with the text y of row b, with the bank's pairs (X_j, Y_j) but those of
 rows a and b. Where the bank tells by cosines what is the same (`Bank.same`), matching, rank and certainty leave out all
-that have the image x or the text y again: another right caption of x is no stranger to choose y from. Neighbours and
+that have the image x or the text y again: another right caption of x is no wrong one to choose y from. Neighbours and
 structure keep them: it is the best neighbour there is. s = ⟨x, y⟩; ⟨x, Y_j⟩ is image to text, ⟨y, X_j⟩ text to image;
 K = 1 + the number of others.
 
@@ -18,10 +18,10 @@ K = 1 + the number of others.
   (1 + c)/2 of the mean c of both weighted mean cosines, with weights t_j exp(nearness/0.1). This is the idea of LEMoN
   (Zhang et al., ICML 2025) as a bounded mean; its own score is in `truepair.reproduce.lemon`.
 - certainty: how much evidence there is for any partner at all: 1 − u = Σ e_k / (Σ e_k + K) over the K candidates, the
-  given one included (UGNCL eq. 4 to 6), with e_k = (exp(⟨x, Y_k⟩/τ) + exp(⟨y, X_k⟩/τ)) / 2β, in units of the evidence β
-  that the bank's strangers find in each other. UGNCL prints absolute evidence, but the level of a cosine is free. 0.5
-  is a pair that finds no more than strangers do. Where true partners stand in the bank, mismatched pairs find as much
-  evidence as matched ones: a low value speaks against a pair, a high one for nothing.
+  given one included (UGNCL eq. 4 to 6), with e_k = (exp(⟨x, Y_k⟩/τ) + exp(⟨y, X_k⟩/τ)) / 2β, in units of the evidence
+  β that the bank's unrelated pairs find in each other. UGNCL prints absolute evidence, but the level of a cosine is
+  free. 0.5 is a pair that finds no more than unrelated pairs do. Where true partners stand in the bank, mismatched
+  pairs find as much evidence as matched ones: a low value speaks against a pair, a high one for nothing.
 
 The trust t of an entry is its mutual rank in the bank. Without it the neighbours say little where most pairs are
 mismatched: at 60 % their AUROC on held-out drawings (`scenes`) was 0.83, with it 0.92.
@@ -94,7 +94,7 @@ def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text
 def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
     to_images = products(block.images, bank.images)
     to_texts = products(block.texts, bank.texts)
-    own = block.own  # for whom other captions of the image are neighbours, the best there are, but no strangers
+    own = block.own  # for whom other captions of the image are neighbours, the best there are, but not unrelated
     strange = own.with_alike(to_images, to_texts, bank.same) if bank.same <= 1 else own
     sides = ((block.images, bank.texts), (block.texts, bank.images))
     directions = (strange.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)

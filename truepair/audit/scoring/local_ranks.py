@@ -78,8 +78,8 @@ def local_ranks(images: Tensor, texts: Tensor, rng: np.random.Generator, *, same
     captions = best.repeat(SYNTHETIC_EACH)
     others = torch.from_numpy(rng.integers(0, count, len(captions)))
     likeness = [(side[others] * side[captions]).sum(dim=1) for side in (images, texts)]
-    strangers = (likeness[0] < same) & (likeness[1] < same)
-    others, captions = others[strangers], captions[strangers]
+    unrelated = (likeness[0] < same) & (likeness[1] < same)
+    others, captions = others[unrelated], captions[unrelated]
     synthetic = ranks_of(others, captions, images, texts, *beside)
     return LocalRanks(given[best].double().numpy(), synthetic.double().numpy())
 

@@ -19,7 +19,7 @@ LEAST_SYNTHETIC = 20
 NEAREST, NEAREST_IN_SPACE = 0.02, 0.05
 """How near: a caption of the two per cent of pairs that are most alike. On `fashion_precomp` these score like captions
 of the same article type (each tenth of their scores holds 0.85 to 1.24 tenths of those). In the very
-space that is to judge them it takes five per cent: the two nearest there would nearly match."""
+space that is to score them it takes five per cent: the two nearest there would nearly match."""
 
 FEWEST_NEAREST = 5
 TRIES = 50

@@ -78,8 +78,8 @@ class VectorSpace(ABC):
             nearest.append(alike.masked_fill_(alike >= SAME_IMAGE, -torch.inf).argmax(dim=1))
         other = torch.cat(nearest)
         kept = torch.from_numpy(chosen[: len(other)])
-        strangers = (images[kept] * images[other]).sum(dim=1) < SAME_IMAGE
-        kept, other = kept[strangers], other[strangers]
+        unrelated = (images[kept] * images[other]).sum(dim=1) < SAME_IMAGE
+        kept, other = kept[unrelated], other[unrelated]
         asked = torch.from_numpy(rows)[kept]
         found = score(images[kept], texts[other], self.bank, image_rows=asked, text_rows=torch.full_like(asked, -1))
         return {name: values.cpu().numpy() for name, values in found.columns().items()}

@@ -1,4 +1,4 @@
-"""The verdict where no known mismatches can be scored the same way: a mixture of two groups, if there are two."""
+"""The verdict where no synthetic mismatches can be scored the same way: a mixture of two groups, if there are two."""
 
 from __future__ import annotations
 

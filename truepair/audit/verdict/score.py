@@ -37,7 +37,7 @@ class Synthetic:
 def combine(given: Array, synthetic: Synthetic, rng: np.random.Generator, share: float | None = None) -> Array:
     """Weights (d,) ≥ 0 of the evidence in one score, in units of its spread among the given pairs.
 
-    Starts with equal weights, then learns to tell the known mismatched pairs, and the given ones as far as they are
+    Starts with equal weights, then learns to tell the synthetic mismatches, and the given ones as far as they are
     believed mismatched, from the given ones as far as they are believed matched (logistic regression on the pairs'
     probabilities, a few rounds). A weight that would turn evidence round is 0.
 

@@ -38,8 +38,8 @@ MOST_NEAR = 0.99  # of the mismatched pairs: the lowest scores are a random mism
 
 
 def verdict_of_scored(scored: ScoredPairs, *, seed: int = 0) -> Verdict:
-    """The verdict on all scored pairs. Those that the scoring model was trained on are judged apart from the others, by
-    a mixture of two groups: synthetic mismatches tell nothing of pairs that a model knows by heart.
+    """The verdict on all scored pairs. Those that the scoring model was trained on are decided apart from the others,
+    by a mixture of two groups: synthetic mismatches tell nothing of pairs that a model knows by heart.
     """
     evidence = scored.given.log_odds
     trained_on = np.zeros(len(evidence), dtype=bool) if scored.trained_on is None else scored.trained_on
@@ -171,7 +171,7 @@ def held_out_share(held_out: HeldOut, rng: np.random.Generator) -> Estimate:
 
 
 def nothing_told(pairs: int, kinds: Mapping[str, Array]) -> Verdict:
-    """Where all pairs and the known mismatches have the very same evidence: anything may be true."""
+    """Where all pairs and the synthetic mismatches have the very same evidence: anything may be true."""
     return Verdict(
         p_match=np.full(pairs, 0.5, dtype=np.float32),
         flagged=np.zeros(pairs, dtype=bool),
