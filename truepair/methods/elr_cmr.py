@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward
 from truepair.methods.labels import LabelMethod
-from truepair.methods.preset import COMMON, Preset, mrl_networks
+from truepair.methods.preset import LABEL_REASONS, LABEL_TRAINING, Preset, mrl_networks
 from truepair.option import SHARE, Options, option
 
 if TYPE_CHECKING:
@@ -39,20 +39,8 @@ PRINTED = Preset(
     source="training of UOT-RCL, section V-B; λ and β of ELR, since the paper of ELR-CMR was not at hand",
     models=mrl_networks(),
     method={"temperature": 1.0, "regularizer_weight": 3.0, "momentum": 0.7},
-    training={
-        "epochs": 100,
-        "batch_size": 100,
-        "learning_rate": 1e-4,
-        "decay_after": 100,  # never
-        "optimizer": "adam",
-        "weight_decay": 0.0,
-        "clip": 0.0,
-    },
-    reasons={
-        **COMMON,
-        "training.batch_size": "128 in four of the five papers",
-        "training.clip": "one default for all methods, that of VSE++",
-    },
+    training=LABEL_TRAINING,
+    reasons=LABEL_REASONS,
     silent=("how the weight moves from clustering to contrast: linearly, 0.7 to 0.3",),
 )
 

@@ -67,3 +67,18 @@ COMMON = {
 
 CLIPPING = "gradient clipping: the released codes of SGRAF, NCR, DECL and CRCL clip at 2, as here by default"
 ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two together"
+
+LABEL_TRAINING = {
+    "epochs": 100,
+    "batch_size": 100,
+    "learning_rate": 1e-4,
+    "decay_after": 100,  # never
+    "optimizer": "adam",
+    "weight_decay": 0.0,
+    "clip": 0.0,
+}
+"""UOT-RCL, section V-B: its own training, and that of what it compares with."""
+LABEL_REASONS = COMMON | {
+    "training.batch_size": "128 in four of the five papers",
+    "training.clip": "one default for all methods, that of VSE++",
+}

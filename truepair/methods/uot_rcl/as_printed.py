@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truepair.methods.preset import COMMON, Preset, mrl_networks
+from truepair.methods.preset import LABEL_REASONS, LABEL_TRAINING, Preset, mrl_networks
 
 PRINTED = Preset(
     source="UOT-RCL, section V-B, settings of Wikipedia and XMediaNet",
@@ -27,19 +27,9 @@ PRINTED = Preset(
         "confident": "consistent",
         "keep_labels": False,
     },
-    training={
-        "epochs": 100,
-        "batch_size": 100,
-        "learning_rate": 1e-4,
-        "decay_after": 100,  # never
-        "optimizer": "adam",
-        "weight_decay": 0.0,
-        "clip": 0.0,
-    },
+    training=LABEL_TRAINING,
     reasons={
-        **COMMON,
-        "training.batch_size": "128 in four of the five papers",
-        "training.clip": "one default for all methods, that of VSE++",
+        **LABEL_REASONS,
         "method.warm_up_epochs": "two short epochs predict no class yet",
         "method.momentum": "0.99 is for 100 epochs",
         "method.consistency": "the printed ratio counts a vote more, the less the other modality agrees",
