@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truepair.cli.figures import class_table, map_table, recall_table, two_stage_report
-from truepair.cli.shared import DATA_HELP, add_reading, given_reading, reading_of
-from truepair.data.config import Reading
+from truepair.cli.shared import DATA_HELP, add_reading, given_reading
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
 
@@ -196,7 +195,7 @@ def proposer_of(run: Path, device: torch.device) -> EnsembleModel:
 def pairs_of(options: argparse.Namespace) -> Pairs:
     """The pairs to evaluate on; data that a run was trained on are read and split as that run did it."""
     from truepair.data.config import DataConfig
-    from truepair.data.open import load_as
+    from truepair.data.open import load
     from truepair.training.run_folder import RunFolder
 
     asked, kept = DataConfig(options.data).resolved().source, {}
@@ -204,14 +203,14 @@ def pairs_of(options: argparse.Namespace) -> Pairs:
         if (config.get("data") or {}).get("source") == asked:
             kept = vars(replace(DataConfig.read(config["data"]).reading, label=None))
             break
-    pairs = load_as(options.data, options.split, Reading(**{**kept, **given_reading(options)}))
+    pairs = load(options.data, options.split, **{**kept, **given_reading(options)})
     return pairs if options.images is None else pairs.first_images(options.images)
 
 
 def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
     """The labelled pairs to evaluate on; data that a run was trained on as that run read them: the same classes."""
     from truepair.data.config import DataConfig
-    from truepair.data.open import load_as, load_splits
+    from truepair.data.open import load, load_splits
     from truepair.training.run_folder import RunFolder
 
     asked = DataConfig(options.data).resolved().source
@@ -223,5 +222,5 @@ def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
             pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}.get(options.split)
             break
     if pairs is None:
-        pairs = load_as(options.data, options.split, reading_of(options))
+        pairs = load(options.data, options.split, **given_reading(options))
     return pairs if options.images is None else pairs.first_images(options.images)

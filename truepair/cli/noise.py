@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.shared import DATA_HELP, add_reading, reading_of
+from truepair.cli.shared import DATA_HELP, add_reading, given_reading
 from truepair.errors import InputError
 
 
@@ -39,7 +39,7 @@ def add_noise(commands: Any) -> None:
 
 def run_noise(options: argparse.Namespace) -> None:
     from truepair.data.noise import inject_noise, write_noise_index
-    from truepair.data.open import load_as
+    from truepair.data.open import load
 
     if options.kind in ("symmetric", "asymmetric"):
         run_label_noise(options)
@@ -48,7 +48,7 @@ def run_noise(options: argparse.Namespace) -> None:
         if getattr(options, option) is not None:
             name = f"--{option}".replace("_", "-")
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
-    pairs = load_as(options.data, options.split, reading_of(options))
+    pairs = load(options.data, options.split, **given_reading(options))
     pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
     write_noise_index(pairs, options.out, layout=options.kind)
     rate = 100 * (pairs.mismatch_rate or 0)
@@ -59,9 +59,9 @@ def run_label_noise(options: argparse.Namespace) -> None:
     """Write the given labels of a split after noise; the run that uses them needs the same classes."""
     from truepair.data.classes import keep_classes
     from truepair.data.label_noise import inject_label_noise, write_label_index
-    from truepair.data.open import load_as
+    from truepair.data.open import load
 
-    pairs = load_as(options.data, options.split, reading_of(options))
+    pairs = load(options.data, options.split, **given_reading(options))
     if options.least_class_pairs is not None:
         pairs, _ = keep_classes(pairs, (), least=options.least_class_pairs)
     pairs = inject_label_noise(pairs, options.rate, kind=options.kind, seed=options.seed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
-from truepair.data.config import Reading
 from truepair.errors import InputError
 
 DATA_HELP = (
@@ -29,14 +29,10 @@ def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True) -> None
         group.add_argument("--split-seed", type=int, metavar="N", help="seed of that draw [default: 0]")
 
 
-def given_reading(options: argparse.Namespace) -> dict[str, object]:
-    """What the command line says of `Reading`."""
+def given_reading(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of `truepair.open` that the command line set."""
     names = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed")
     return {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
-
-
-def reading_of(options: argparse.Namespace) -> Reading:
-    return Reading(**given_reading(options))  # type: ignore[arg-type]
 
 
 def use_threads(count: int | None) -> None:

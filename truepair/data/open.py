@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,21 +48,7 @@ class UnusedEntries(UserWarning):
     """Some entries of a source cannot be used."""
 
 
-def open(
-    source: str | Path,
-    split: str | None = None,
-    *,
-    table: str | None = None,
-    caption: str | None = None,
-    image: str | None = None,
-    label: str | None = None,
-    dev_pairs: int | None = None,
-    dev_share: float | None = None,
-    test_share: float | None = None,
-    split_seed: int = 0,
-    cache: Path | None = None,
-    progress: bool | None = None,
-) -> Collection:
+def open(source: str | Path, split: str | None = None, *, reading: Reading | None = None, **options: Any) -> Collection:
     """The usable pairs of a source, and the problems met on the way. What can be opened can be described, trained on,
     audited and exported: the same pairs in the same order, of the same ids.
 
@@ -70,19 +57,15 @@ def open(
         split: train, dev (or val), test (or testall), or any other name that the source gives to a part of it. Without
             one, tables, shards and embeddings are read whole, all others give "train". Of a source without splits,
             "train" is all of it.
-        table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache, progress: see `Reading`.
+        options: those of `Reading`: table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache,
+            progress. `reading` gives several in one.
 
     Raises:
         InputError: the source is none of these, an option does not go with it, there is no such split, or nothing in
             it can be used; the message names file, row and remedy.
         TruepairError: the cache folder cannot be written to, or an object store fails.
     """
-    reading = Reading(table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache, progress)
-    return open_as(source, split, reading)
-
-
-def open_as(source: str | Path, split: str | None, reading: Reading) -> Collection:
-    """As `open`, with all options in one."""
+    reading = replace(reading or Reading(), **options)
     format = format_of(source, reading)
     check_options(format, source, reading)
     shares = reading.dev_share is not None or reading.test_share is not None
@@ -103,19 +86,7 @@ def open_as(source: str | Path, split: str | None, reading: Reading) -> Collecti
     return PairsCollection(replace(part, name=f"{whole.name}/{split}"), problems=whole.problems)
 
 
-def load(
-    source: str | Path,
-    split: str = "train",
-    *,
-    label: str | None = None,
-    dev_pairs: int | None = None,
-    table: str | None = None,
-    caption: str | None = None,
-    image: str | None = None,
-    dev_share: float | None = None,
-    test_share: float | None = None,
-    split_seed: int = 0,
-) -> Pairs:
+def load(source: str | Path, split: str = "train", *, reading: Reading | None = None, **options: Any) -> Pairs:
     """The pairs of one split of a source as arrays: `open` in short, for training and evaluation.
 
     Entries that cannot be used are left out, as `open` leaves them out, and told in a warning (`UnusedEntries`). Where
@@ -124,15 +95,8 @@ def load(
     Raises:
         InputError: as `open`; or there are no two classes in the column `label`.
     """
-    reading = Reading(
-        table, caption, image, label, dev_pairs, dev_share=dev_share, test_share=test_share, split_seed=split_seed
-    )
-    return load_as(source, split, reading)
-
-
-def load_as(source: str | Path, split: str, reading: Reading) -> Pairs:
-    """As `load`, with all options in one."""
-    collection = open_as(source, split, reading)
+    reading = replace(reading or Reading(), **options)
+    collection = open(source, split, reading=reading)
     unused = [problem for problem in collection.problems if not problem.used]
     if unused:
         warnings.warn(
@@ -240,9 +204,9 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     reading = config.reading
     names = splits_of(config.source, reading)
     drawn = {"dev": reading.dev_share, "test": reading.test_share}
-    train = load_as(config.source, "train", reading)
+    train = load(config.source, "train", reading=reading)
     dev, test = (
-        load_as(config.source, split, reading) if named(split, names) or share is not None else None
+        load(config.source, split, reading=reading) if named(split, names) or share is not None else None
         for split, share in drawn.items()
     )
     if config.least_class_pairs is not None:
