@@ -151,13 +151,13 @@ def test_cells_without_noise_are_one_kind_and_data_sets_keep_their_order():
 
 
 def test_records_of_the_grid_itself_can_be_shown():
-    from truepair.audit.verdict.verdict import judge
+    from truepair.audit.verdict.verdict import verdict_of_evidence
     from truepair.reproduce.audit_rows import by_mixture, figures_of
 
     rng = np.random.default_rng(0)
     mismatched = np.arange(600) < 240
     score = rng.normal(np.where(mismatched, -2.0, 2.0))
-    verdict = judge(score[:, None], {"random": rng.normal(-2.0, size=(200, 1))})
+    verdict = verdict_of_evidence(score[:, None], {"random": rng.normal(-2.0, size=(200, 1))})
     made = record(0.4)
     made["rows"] = {"similarity": by_mixture(score, mismatched), "verdict": figures_of(verdict, mismatched)}
     made["rows"]["verdict"] |= {"estimate_low": verdict.noise_rate_low, "estimate_high": verdict.noise_rate_high}
