@@ -52,7 +52,7 @@ SHORTER = "as many epochs as smaller data and networks need"
 WIDTH_RATE = "the best rate falls as networks grow wider; at width 1024 the default is 0.001"
 STEP_DECAY = "four fifths of the epochs, since short training with an early decay learns too little"
 ADAMW = "one optimizer for all methods, that of CRCL"
-AUGMENTED = "CRCL's augmentation helps every method on small data"
+AUGMENTED = "one augmentation for all methods, that of CRCL"
 COMMON = {
     "model": SMALLER,
     "training.epochs": SHORTER,
@@ -65,7 +65,7 @@ COMMON = {
 }
 """Reasons that hold for every method."""
 
-CLIPPING = "gradient clipping: the released codes of SGRAF, NCR, DECL and CRCL clip at 2, as here by default"
+CLIPPING = "gradient clipping: at norm 2, as by default"
 ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two together"
 
 LABEL_TRAINING = {

@@ -1,0 +1,67 @@
+"""docs/methods.md is what the presets and the methods say. Remake with `python -m tests.training.test_methods_page`."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+import truepair
+from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.memory import GivenClasses
+from truepair.methods import METHODS, build_method
+
+PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+HEAD = """\
+# Methods as printed
+
+Every setting and equation of a paper that options express is one value: `truepair.as_printed("gsc")`, or `--as-printed`
+on the command line. Below: each default here that is another, and why; what the print does not say, so that the
+default stands; and what it says and no option expresses yet. "As printed" is true but for the last.
+
+This page is made from the presets beside the methods (`tests/training/test_methods_page.py`); a test says whether it is
+current.
+"""
+
+
+def page():
+    return "\n".join([HEAD, *(section(name) for name in METHODS)])
+
+
+def section(name):
+    printed = truepair.as_printed(name)
+    lines = [
+        f"## `{name}`",
+        "",
+        f"Source: {printed.preset.source}.",
+        f"Engines: {', '.join(printed.preset.models)}.",
+        "",
+    ]
+    lines += ["| option | as printed | default | why the default is another |", "|---|---|---|---|"]
+    for each in printed.departures:
+        option = "--model" if each.option == "model" else f"`{each.option}`"
+        lines.append(f"| {option} | {shown(each.printed)} | {shown(each.default)} | {each.reason} |")
+    for title, entries in (("Not said", printed.preset.silent), ("Not expressed", printed.preset.not_expressed)):
+        lines += ["", f"{title}:", "", *(f"- {entry}" for entry in entries)] if entries else []
+    return "\n".join([*lines, "", f"Kept of every pair: {', '.join(kept(name))}.", ""])
+
+
+def shown(value):
+    if hasattr(value, "width"):
+        return f"{value.name}: " + ", ".join(f"{key} {item}" for key, item in asdict(value).items())
+    return "from other settings" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def kept(name):
+    method, memory = build_method(name), CorrespondenceMemory(2, GivenClasses(torch.tensor([0, 1]), 2))
+    method.prepare(memory)
+    for field in memory.tensors():
+        known = method.fields.get(field)
+        yield f"`memory_{field}` ({known.name})" if known else f"`memory_{field}`"
+
+
+def test_the_page_is_current():
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
