@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +26,10 @@ class Curve:
 def learning_curves(curves: Sequence[Curve], description: str) -> Markup:
     """Dev rSum by epoch; a line starts anew where training starts from a fresh network."""
     last = max(record["epoch"] for curve in curves for record in curve.metrics)
-    top = nice_top(max(record["dev"]["rsum"] for curve in curves for record in curve.metrics))
+    top = 100 * math.ceil(max(record["dev"]["rsum"] for curve in curves for record in curve.metrics) / 100)
     step = -(-last // 10)
     ticks = range(step, last + 1, step)
-    chart = Chart("epoch", "rSum on the dev split", (0, last), (0, top), marks=quarters(top), ticks=ticks)
+    chart = Chart("epoch", "rSum on the dev split", (0, last), (0, top), marks=range(0, top + 1, 100), ticks=ticks)
     for curve in curves:
         stages = [record["stage"] for record in curve.metrics]
         for stage in sorted(set(stages)):
