@@ -1,5 +1,7 @@
 """`truepair.audit` from pairs to files: what it returns, what it writes, and that it goes on where it stopped."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -152,3 +154,17 @@ def test_options_in_the_summary_are_those_that_counted(tiny):
     options, crossfit = AuditOptions(bank=32, seed=3), CrossFitting(folds=2, epochs=1, width=16)
     result = truepair.audit(tiny, options=options, crossfit=crossfit, progress=False)
     assert (result.options["bank"], result.options["seed"], result.options["source"]) == (32, 3, str(tiny))
+
+
+@pytest.mark.parametrize(
+    "mark", [{"way": "cross-fitting", "pairs": "0" * 16, "run": None, "options": {}}, {"version": 1}]
+)
+def test_an_audit_that_an_older_version_began_is_refused_and_left_as_it_is(tiny, tmp_path, mark):
+    out = tmp_path / "old"
+    (out / "work").mkdir(parents=True)
+    (out / "work" / "audit.json").write_text(json.dumps(mark))
+    (out / "summary.json").write_text("what it found")
+    before = contents(out)
+    with pytest.raises(RunFolderError, match="another version of truepair, whose scores cannot be read; nothing was"):
+        truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
+    assert {name: contents(out)[name] for name in before} == before

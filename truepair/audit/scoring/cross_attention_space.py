@@ -18,7 +18,7 @@ from torch import Tensor
 
 from truepair.audit.scoring.bank import background_of, temperature_for
 from truepair.audit.scoring.comparison import own_entries
-from truepair.audit.scoring.indicators import COLUMNS, settled, two_way
+from truepair.audit.scoring.indicators import COLUMNS, VECTOR_INDICATORS, settled, two_way
 from truepair.audit.scoring.scored_pairs import Offer
 from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, draw_mismatches
 from truepair.data.pairs import Array, IntArray, Pairs
@@ -33,7 +33,6 @@ MOST_MISMATCHES = 1000
 MOST_REMATCHED = 200
 """Each suspicious pair is compared with all images and all texts."""
 AT_ONCE = 512
-VECTORS_ONLY = ("structure", "neighbours")
 KEPT = "what an audit wrote. Delete the file, and run the same audit again"
 
 
@@ -101,7 +100,7 @@ class CrossAttentionSpace:
             directions = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
             known = two_way(similarity, directions, own.others, temperature=temperature, background=background)
             parts.append({"similarity": similarity, **settled(known, own.others)})
-        names = [name for name in COLUMNS if name not in VECTORS_ONLY]
+        names = [name for name in COLUMNS if name not in VECTOR_INDICATORS]
         empty = np.empty(0, dtype=np.float32)
         return {name: np.concatenate([empty, *(part[name].numpy() for part in parts)]) for name in names}
 

@@ -32,7 +32,7 @@ Where no other entry is left, nothing is known: all indicators are 0.5 and the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -43,10 +43,6 @@ from truepair.audit.scoring.comparison import Block, OwnEntries, blocks, nearest
 from truepair.audit.scoring.mutual_rank import TIE, mutual_rank, rank_among
 
 NEIGHBOUR_TEMPERATURE = 0.1
-BANK_INDICATORS = ("matching", "rank", "structure", "neighbours", "certainty")
-"""Those of `result.INDICATORS` that a bank can tell, in the order of that table."""
-COLUMNS = ("similarity", "log_odds", *BANK_INDICATORS)
-"""All that a bank says of a pair, in the order of the tables; files of tensors know no order."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +97,8 @@ def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
     known = two_way(
         block.similarity, directions, strange.others, temperature=bank.temperature, background=bank.background
     )
-    known["neighbours"] = _neighbours(to_images, to_texts, own, bank)
-    known["structure"] = _structure(to_images, to_texts, own, bank.trust)  # overwrites the similarities
+    for name in reversed(VECTOR_INDICATORS):
+        known[name] = VECTOR_INDICATORS[name](to_images, to_texts, own, bank)
     return {"similarity": block.similarity, **settled(known, strange.others)}
 
 
@@ -163,8 +159,9 @@ def _neighbours(to_images: Tensor, to_texts: Tensor, own: OwnEntries, bank: Bank
     return (1 + (fits[0] + fits[1]) / 2) / 2
 
 
-def _structure(to_images: Tensor, to_texts: Tensor, own: OwnEntries, trust: Tensor) -> Tensor:
+def _structure(to_images: Tensor, to_texts: Tensor, own: OwnEntries, bank: Bank) -> Tensor:
     """Overwrites both similarities."""
+    trust = bank.trust
     weight = trust.square()
     total = weight.sum().expand(len(own.others)).index_add(0, own.row, weight[own.column], alpha=-1)
     lengths = []
@@ -181,3 +178,18 @@ def _certainty(to_texts: Tensor, to_images: Tensor, others: Tensor, background: 
     """Σe/(Σe + K) = σ(log Σe/K), from the log of Σ_k exp(s_k/τ) of both directions."""
     mean_evidence = torch.logaddexp(to_texts, to_images) - math.log(2) - background - (others + 1).log()
     return mean_evidence.sigmoid()
+
+
+VECTOR_INDICATORS: dict[str, Callable[[Tensor, Tensor, OwnEntries, Bank], Tensor]] = {
+    "structure": _structure,
+    "neighbours": _neighbours,
+}
+"""Indicators that compare items of one side with each other: a line each. A function takes the similarities (b, m) of
+the images to the bank's images and of the texts to the bank's texts, the candidates' own entries and the bank, and
+gives (b,) in [0, 1], larger = better matched. The first is asked last and may overwrite the similarities. What people
+read of it: `result.INDICATORS`, else its name."""
+
+BANK_INDICATORS = ("matching", "rank", *VECTOR_INDICATORS, "certainty")
+"""All that a bank can tell, in the order of `result.INDICATORS`."""
+COLUMNS = ("similarity", "log_odds", *BANK_INDICATORS)
+"""All that a bank says of a pair, in the order of the tables; files of tensors know no order."""
