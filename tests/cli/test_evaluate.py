@@ -19,7 +19,7 @@ from truepair.engines.ensemble_model import EnsembleModel
 from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
 from truepair.engines.retrieval_model import RetrievalModel, new_model, save_model
 from truepair.errors import InputError, TruepairError
-from truepair.evaluation import by_class, evaluate_classes
+from truepair.evaluation.class_retrieval import score_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import open_run
@@ -248,9 +248,9 @@ def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
     figures = json.loads((tmp_path / "f.json").read_text())
     model = EnsembleModel([open_run(runs / name).model for name in "ab"])
     pairs = truepair.load(labelled, "test", label="kind")
-    expected = evaluate_classes(model, pairs, at=5)
+    expected = dict(score_classes(model, pairs, at=5).figures())
     assert {name: figures[name] for name in expected} == expected
-    rows = by_class(model, pairs)
+    rows = score_classes(model, pairs).by_class()
     assert figures["by_class"] == [vars(row) for row in rows]
     assert {row.name for row in rows} == {"one", "two", "three", "rare"}
     assert capsys.readouterr().out == f"{map_table({'test': expected})}\n\n{class_table(rows)}\n"
@@ -259,13 +259,15 @@ def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
 def test_images_limit_the_pairs_scored_by_class(runs, labelled, tmp_path):
     evaluate(runs / "a", labelled, "--label", "kind", "--images", "8", "--json", tmp_path / "f.json")
     pairs = truepair.load(labelled, "test", label="kind").first_images(8)
-    assert json.loads((tmp_path / "f.json").read_text()) == evaluate_classes(open_run(runs / "a").model, pairs)
+    assert json.loads((tmp_path / "f.json").read_text()) == dict(
+        score_classes(open_run(runs / "a").model, pairs).figures()
+    )
 
 
 def test_other_data_than_its_own_are_read_with_the_given_label(label_run, labelled, tmp_path):
     other = shutil.copytree(labelled, tmp_path / "other")
     evaluate(label_run.path, other, "--label", "kind", "--json", tmp_path / "f.json")
-    expected = evaluate_classes(label_run.model, truepair.load(other, "test", label="kind"))
+    expected = dict(score_classes(label_run.model, truepair.load(other, "test", label="kind")).figures())
     assert json.loads((tmp_path / "f.json").read_text()) == expected
     assert expected != label_run.result["test"]
 

@@ -140,8 +140,8 @@ def format_of(source: str | Path, reading: Reading | None = None) -> Format:
     found = next((format for format in kinds if format.recognises(source, reading)), None)
     if found is None:
         what = "does not exist" if not Path(source).exists() else "is none of the inputs that are understood"
-        understood = "\n".join(f"- {format.understood}" for format in FORMATS)
-        raise InputError(f"{source} {what}. Give one of these:\n{understood}")
+        understood = "; ".join(format.understood for format in FORMATS)
+        raise InputError(f"{source} {what}. Check the path; expected one of: {understood}")
     return found
 
 

@@ -246,7 +246,7 @@ class Embeddings(Format):
 
     holds = "embeddings"
     understood = (
-        'embeddings: a folder with img_emb/ and text_emb/, or two arrays "images.npy,texts.npy"; on this machine or in '
+        'embeddings: a folder with img_emb/ and text_emb/, or two arrays "images.npy,texts.npy", on this machine or in '
         'an object store ("s3://bucket/folder")'
     )
     options = frozenset({"dev_share", "test_share", "split_seed"})
