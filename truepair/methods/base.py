@@ -181,7 +181,7 @@ class Method(ABC):
         printed: the method as its paper prints it, where it has one.
         fields: what it keeps of every pair, as pages show it; fields that are not named are shown under their own name.
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
-        learns_from_labels: whether it needs the classes of the pairs, and judges these rather than the pairs.
+        learns_from_labels: whether it needs the classes of the pairs, and corrects these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
         views: views of the images a network makes, by as many projections of the regions.
         auxiliary: the networks it trains beside the engine, and what these ask of engine, optimizer and loop.

@@ -117,7 +117,7 @@ def auroc(given: Array, mismatched: Array) -> float:
     return float(1 - quantiles_among(mismatched, given).mean())
 
 
-def _logistic(given: Array, known: Array, known_weights: Array, matched: Array) -> Array:
+def _logistic(given: Array, known: Array, synthetic_weights: Array, matched: Array) -> Array:
     from sklearn.linear_model import LogisticRegression
 
     # The solver stalls where the mean of a column (its spread is 1) is very far from 0.
@@ -126,6 +126,6 @@ def _logistic(given: Array, known: Array, known_weights: Array, matched: Array) 
     labels = np.concatenate([np.ones(len(given)), np.zeros(len(given) + len(known))])
     # The known ones count as much as the believed ones together, so that neither drowns the other.
     believed = max(float((1 - matched).sum()), 1.0)
-    weights = np.concatenate([matched, 1 - matched, known_weights * believed])
+    weights = np.concatenate([matched, 1 - matched, synthetic_weights * believed])
     learned: Array = LogisticRegression(C=1.0, max_iter=200).fit(rows, labels, sample_weight=weights).coef_[0]
     return learned
