@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.pages.audit.made_result import HOSTILE, made_collection, made_result
-from truepair.audit.result import AuditResult
+from truepair.audit.result import AuditResult, Share
 from truepair.audit.tables import pair_table, summary_text, write_audit
 from truepair.audit.tables.summary import statement, swaps_of
 from truepair.audit.tables.text import columns_of
@@ -289,3 +289,12 @@ def test_a_wide_terminal_shows_more_of_the_reasons(monkeypatch):
         monkeypatch.setenv("COLUMNS", str(columns))
         widths[columns] = max(len(line) for line in summary_text(result).splitlines()[-5:])
     assert widths[80] == widths[129] <= 129 < widths[200] <= 200
+
+
+def test_shares_of_random_and_near_mismatches_are_told_apart():
+    result = made_result()
+    assert "near mismatches" not in render_page(result)
+    verdict = replace(result.verdict, random=Share(0.3, 0.28, 0.33), near=Share(0.08, 0.0, 0.21))
+    page = render_page(replace(result, verdict=verdict)).replace("\xa0", " ")
+    assert "Random mismatches <b>30 %</b> (28–33 %); near mismatches <b>8.0 %</b> (0.0–21.0 %)." in page
+    assert "<dt>random and near mismatches</dt>" in page

@@ -56,6 +56,11 @@ def meanings(result: AuditResult) -> dict[str, str]:
         + ("" if verdict.two_groups else " Without a group of mismatched pairs, only single odd pairs are."),
         "interval": "The noise rate (share of mismatched pairs) lies in it with 95 % certainty, as far as scores tell.",
     }
+    if verdict.near is not None:
+        found["random and near mismatches"] = (
+            "A random mismatch has the caption of any other image, a near one that of an image of similar things. "
+            "Right pairs that are described loosely look like near mismatches, hence the wide interval of these."
+        )
     for name in result.indicators:
         found[name] = INDICATORS_EXPLAINED.get(name, INDICATORS.get(name, name))
     found["similarity"] = "How alike the model or the embeddings find image and caption; not a probability."

@@ -52,7 +52,13 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         statement=tight(statement(result)),
         warnings=warnings_of(result),
         trial=trial_of(result),
-        span=tight(percent_span(verdict.noise_rate_low, verdict.noise_rate_high)),
+        span=spanned(verdict.noise_rate_low, verdict.noise_rate_high),
+        spanned=spanned,
+        shares=[
+            (title, share)
+            for title, share in (("Random mismatches", verdict.random), ("near mismatches", verdict.near))
+            if share is not None
+        ],
         truth=truth,
         scores=scores_of(result),
         histogram=charts.histogram(verdict),
@@ -75,6 +81,10 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         time=duration(sum(result.seconds.values())) if result.seconds else None,
         cramped=album.cramped,
     )
+
+
+def spanned(low: float, high: float) -> str:
+    return tight(percent_span(low, high))
 
 
 def scores_of(result: AuditResult) -> dict[str, float]:
