@@ -1,6 +1,7 @@
 """A damaged file of a run or an audit gives one clear line, never a traceback and never a silent use of it."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -157,7 +158,7 @@ def test_values_of_the_wrong_type(stopped, refused, part, option, value, told):
     assert told in refused("train", "--resume", stopped)
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "text", "folder"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "text", "folder", "pipe"])
 def test_a_damaged_table_of_pairs(tiny, run, refused, damage):
     path = run / "pairs.parquet"
     if damage == "cut":
@@ -170,6 +171,8 @@ def test_a_damaged_table_of_pairs(tiny, run, refused, damage):
             path.write_text("pair_id,p_match\n")
         if damage == "folder":
             path.mkdir()
+        if damage == "pipe":
+            os.mkfifo(path)
     assert "pairs.parquet" in refused("audit", tiny, "--run", run, "--out", run.parent / "audit")
 
 

@@ -165,6 +165,16 @@ def test_a_named_pipe_among_the_files(tmp_path, refused):
     assert "words.json cannot be read (It is a pipe, a socket or a device, not a file)" in told
 
 
+def test_a_named_pipe_beside_embeddings(tmp_path, refused):
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    for side in ("img_emb", "text_emb"):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / f"{side}_0.npy", vectors)
+    (tmp_path / "metadata").mkdir()
+    os.mkfifo(tmp_path / "metadata" / "metadata_0.parquet")
+    assert "metadata_0.parquet" in refused("audit", tmp_path, "--out", tmp_path / "audit", "--bank", 4)
+
+
 def test_features_of_width_0_are_described(precomp, capsys):
     folder = precomp(np.empty((64, 36, 0), dtype=np.float32), ["a cat"] * 64)
     assert main(["describe", str(folder)]) == 0

@@ -14,7 +14,7 @@ from truepair.data.pair_columns import COLUMNS, described_schema
 from truepair.data.pairs import Pairs
 from truepair.errors import RunFolderError
 from truepair.evaluation.label_correction import corrected_classes
-from truepair.files import write_bytes_atomically
+from truepair.files import require_file, write_bytes_atomically
 from truepair.methods.base import LabelBeliefs, Method
 
 
@@ -91,6 +91,7 @@ def read_pair_table(path: Path, needed: Collection[str] = ()) -> Any:
     from pyarrow import parquet
 
     try:
+        require_file(path)
         table = parquet.read_table(path, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise RunFolderError(f"{path.parent} holds no {path.name}; restore it from a copy") from error

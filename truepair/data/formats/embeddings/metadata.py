@@ -195,6 +195,7 @@ def open_parquet(path: FilePath, footer: Any = None) -> Any:
     """The file as a `pyarrow.parquet.ParquetFile`, its footer not read again where it is given."""
     import pyarrow.parquet as pq
 
+    require_file(path)
     return pq.ParquetFile(StoredFile(path) if isinstance(path, StoredPath) else path, metadata=footer)
 
 
