@@ -59,7 +59,9 @@ def caption_problems(collection: Collection) -> list[Problem]:
     odd = np.flatnonzero(
         ~np.isin(np.frombuffer(codes, dtype=np.uint16), [number[kind] for kind in fine if kind in number])
     )
-    return [_problem(collection, int(row), kinds[codes[row]], own) for row in odd]
+    problems = [_problem(collection, int(row), kinds[codes[row]], own) for row in odd]
+    cut = {(told.file, told.row) for told in collection.problems if told.reason == "long-caption"}  # when it was read
+    return [problem for problem in problems if problem.reason != "long-caption" or (problem.file, problem.row) not in cut]
 
 
 def script_of(caption: str) -> str:
