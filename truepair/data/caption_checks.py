@@ -60,8 +60,8 @@ def caption_problems(collection: Collection) -> list[Problem]:
         ~np.isin(np.frombuffer(codes, dtype=np.uint16), [number[kind] for kind in fine if kind in number])
     )
     problems = [_problem(collection, int(row), kinds[codes[row]], own) for row in odd]
-    cut = {(told.file, told.row) for told in collection.problems if told.reason == "long-caption"}  # when it was read
-    return [problem for problem in problems if problem.reason != "long-caption" or (problem.file, problem.row) not in cut]
+    cut = {(told.file, told.row, told.reason) for told in collection.problems}  # a long one, when it was read
+    return [problem for problem in problems if (problem.file, problem.row, problem.reason) not in cut]
 
 
 def script_of(caption: str) -> str:
