@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 import truepair
 from tests.faults.damage import OPTIONS, train
@@ -112,7 +113,6 @@ def test_an_audit_tells_of_captions_that_are_not_read_to_the_end(tmp_path):
 
 def test_a_parquet_table_of_very_many_rows(tmp_path, refused, monkeypatch):
     import pyarrow
-    from pyarrow import parquet
 
     from truepair.data.formats.tables import parquet_table
 
@@ -165,14 +165,16 @@ def test_a_named_pipe_among_the_files(tmp_path, refused):
     assert "words.json cannot be read (It is a pipe, a socket or a device, not a file)" in told
 
 
-def test_a_named_pipe_beside_embeddings(tmp_path, refused):
+def test_a_named_pipe_beside_embeddings(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
     for side in ("img_emb", "text_emb"):
         (tmp_path / side).mkdir()
         np.save(tmp_path / side / f"{side}_0.npy", vectors)
     (tmp_path / "metadata").mkdir()
     os.mkfifo(tmp_path / "metadata" / "metadata_0.parquet")
-    assert "metadata_0.parquet" in refused("audit", tmp_path, "--out", tmp_path / "audit", "--bank", 4)
+    assert main(["audit", str(tmp_path), "--out", str(tmp_path / "audit"), "--bank", "4"]) == 0
+    problems = parquet.read_table(tmp_path / "audit" / "problems.parquet").to_pylist()
+    assert any("metadata_0.parquet" in problem["file"] and "pipe" in problem["detail"] for problem in problems)
 
 
 def test_features_of_width_0_are_described(precomp, capsys):
