@@ -31,6 +31,7 @@ from truepair.data.pictures.descriptor import DESCRIPTOR_SIZE
 from truepair.data.pictures.pictures import GRID, Failure, Place, describe
 from truepair.errors import TruepairError
 from truepair.files import map_npy, write_json_atomically
+from truepair.progress import Progress
 
 BLOCK = 4096
 _CHUNK = 32
@@ -76,7 +77,7 @@ def describe_all(
         place: where picture k lies.
         key: changes whenever any of the pictures does.
         cache: folder of the features; None for `cache_folder()`.
-        progress: whether to draw a bar; None draws one on a terminal.
+        progress: as in `truepair.progress.Progress`.
 
     Raises:
         TruepairError: the cache folder cannot be written to, or its disk is full.
@@ -109,22 +110,17 @@ def cache_folder() -> Path:
 def _describe_into(
     features: Path, notes: Path, place: Callable[[int], Place], count: int, progress: bool | None
 ) -> _State:
-    from tqdm import tqdm
-
     part, part_notes = features.with_suffix(".part"), features.with_suffix(".part.json")
     state = _read_state(part_notes)
     start = len(_header(0))
     if state is None or not part.exists() or part.stat().st_size < start + state.good * _ROW_BYTES:
         state = _State()
     part.touch()
-    bar = tqdm(
-        total=count, initial=state.done, desc="describing pictures", unit=" pictures", leave=False,
-        disable=None if progress is None else not progress,
-    )  # fmt: skip
-    with part.open("r+b") as file, bar, ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+    told = Progress(progress).count("describing pictures", count, "pictures")
+    with part.open("r+b") as file, told as moved, ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
         while state.done < count:
             file.seek(start + state.good * _ROW_BYTES)
-            _describe_block(file, threads, place, range(state.done, min(state.done + BLOCK, count)), state, bar)
+            _describe_block(file, threads, place, range(state.done, min(state.done + BLOCK, count)), state, moved)
             os.fsync(file.fileno())
             _write_state(part_notes, state)
         file.truncate(start + state.good * _ROW_BYTES)
@@ -142,7 +138,12 @@ def _describe_into(
 
 
 def _describe_block(
-    file: BinaryIO, threads: ThreadPoolExecutor, place: Callable[[int], Place], rows: range, state: _State, bar: Any
+    file: BinaryIO,
+    threads: ThreadPoolExecutor,
+    place: Callable[[int], Place],
+    rows: range,
+    state: _State,
+    moved: Callable[[int], None],
 ) -> None:
     """Write the features of a block of pictures at the position of the file; failures go to the state."""
 
@@ -158,7 +159,7 @@ def _describe_block(
                     state.failures[row] = result
                 else:
                     file.write(result.tobytes())
-            bar.update(len(chunk))
+            moved(chunk.stop)
     finally:
         for future in waiting:
             future.cancel()
