@@ -13,6 +13,7 @@ import pytest
 from tests.data.formats.made_pictures import bomb, noise, picture_bytes, write_pictures
 from truepair.data.formats.tables.captions import LONGEST_CAPTION
 from truepair.data.formats.tables.drafts import NO_LABEL
+from truepair.data.formats.tables.picture_folder import BESIDE
 from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.open import open as open_source
 from truepair.data.pictures.descriptor import grid_descriptor
@@ -143,6 +144,16 @@ def test_columns_by_name(folder: Path) -> None:
     assert np.array_equal(named.picture(0), noise(1))
     with pytest.raises(InputError, match="no column 'saids' for the caption; its columns are Image, Title, where"):
         open_table(table, caption="saids")
+
+
+@pytest.mark.parametrize("folder", BESIDE)
+def test_pictures_in_a_folder_beside_the_table(tmp_path: Path, folder: str) -> None:
+    write_pictures(tmp_path / folder, 2)
+    write_csv(tmp_path, [{"image": f"p{k}.png", "caption": f"caption {k}"} for k in range(3)])
+    collection = open_table(tmp_path)
+    assert collection.image_names(0, 2) == ["p0.png", "p1.png"]
+    (problem,) = collection.problems
+    assert "p2.png" in problem.detail and "images or Images or pictures" in problem.detail
 
 
 def test_pictures_in_images_and_a_table_elsewhere(tmp_path: Path) -> None:

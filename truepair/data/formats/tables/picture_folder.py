@@ -10,14 +10,15 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from truepair.data.pictures.pictures import Failure, Place
 
-_BESIDE = "images"
+BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img")
+"""Folders in that of the table where pictures are looked for, after the folder itself, in this order."""
 
 
 class PictureFolder:
     """Pictures by the paths that a table gives, numbered in the order they were first found.
 
     Attributes:
-        folder: paths are relative to it, or else to `images/` in it.
+        folder: paths are relative to it, or else to one of `BESIDE` in it.
         names: the paths as the table has them.
     """
 
@@ -25,7 +26,7 @@ class PictureFolder:
         self.folder = folder
         self.names: list[str] = []
         self._number: dict[str, int | Failure] = {}
-        self._bases = (os.fspath(folder), os.fspath(folder / _BESIDE))
+        self._bases = (os.fspath(folder), *(os.fspath(folder / name) for name in BESIDE))
         self._base = array("b")
         self._digest = blake2b(os.fsencode(folder), digest_size=16)
 
@@ -66,8 +67,8 @@ class PictureFolder:
             return len(self.names) - 1
         return Failure(
             "missing-picture",
-            f"there is no such file in {self.folder.name}/ or {self.folder.name}/{_BESIDE}/; copy it there, or correct "
-            "the path",
+            f"there is no such file in {self.folder.name}/, nor in its folder {' or '.join(BESIDE)}; copy it there, or "
+            "correct the path",
         )
 
 
