@@ -17,8 +17,8 @@ from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.result import AuditResult, Rematch, Verdict
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.scorers import scorer_for
+from truepair.data import open as sources
 from truepair.data.collection import Collection, PairsCollection
-from truepair.data.open import open as open_source
 from truepair.data.pairs import BoolArray, Pairs
 from truepair.files import write_json_atomically
 from truepair.progress import Progress, Say
@@ -66,7 +66,7 @@ def audit(
     data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
     check_request(data, out, run=run, options=options, crossfit=crossfit, export=export)
-    collection = data if isinstance(data, Collection) else open_source(data, progress=progress)
+    collection = data if isinstance(data, Collection) else sources.open(data, progress=progress)
     scorer, told = scorer_for(collection, run, options, crossfit), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
         folder.begin(identity_of(scorer, run))
