@@ -35,6 +35,7 @@ TRAINING = {
     "elr-cmr": OF_LABELS,
     "uot-rcl": OF_LABELS,
 }
+FURTHER_DECAYS = {"gsc": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
 OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
@@ -85,6 +86,7 @@ def test_the_values_are_those_of_the_paper(name):
     found = (training.epochs, training.batch_size, training.learning_rate, training.decay_epoch, training.optimizer)
     found += (training.weight_decay, share.word_share, share.region_share)
     assert (found, printed.setup.model.name, asdict(printed.setup.model)) == TRAINING[name]
+    assert (training.decay_every, training.decay_factor) == FURTHER_DECAYS.get(name, (None, 0.1))
     assert asdict(printed.method.config) == OPTIONS[name]
 
 

@@ -20,8 +20,8 @@ from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig
 from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
-from truepair.methods.base import Stage
 from truepair.methods.crcl.method import CRCL
+from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
 from truepair.training.setup import Setup
@@ -130,13 +130,34 @@ def test_one_vector_an_image_is_one_region(tmp_path):
     assert np.isfinite(run.result["dev"]["rsum"])
 
 
-def test_learning_rate_falls_once():
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    rates = []
-    for epoch in range(1, 6):
-        set_learning_rate(optimizer, 0.5, Stage(5, 3), epoch)
-        rates.append(optimizer.param_groups[0]["lr"])
-    assert rates == pytest.approx([0.5, 0.5, 0.5, 0.05, 0.05])
+@pytest.mark.parametrize(
+    ("schedule", "after", "expected"),
+    [
+        ({}, 3, [1, 1, 1, 0.1, 0.1, 0.1, 0.1, 0.1]),
+        ({"decay_factor": 0.5}, 4, [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5]),
+        ({"decay_factor": 0.2, "decay_every": 2}, 2, [1, 1, 0.2, 0.2, 0.04, 0.04, 0.008, 0.008]),
+        ({"decay_factor": 0.5, "decay_every": 1}, 5, [1, 1, 1, 1, 1, 0.5, 0.25, 0.125]),
+        ({"decay_every": 2}, None, [1] * 8),  # a stage at a constant rate
+        ({"decay_factor": 1.0}, 3, [1] * 8),
+    ],
+)
+def test_learning_rate_falls(schedule, after, expected):
+    config = TrainingConfig(**schedule)
+    assert [config.decay_at(epoch, after) for epoch in range(1, 9)] == pytest.approx(expected)
+
+
+def test_each_group_has_the_rate_in_its_own_units():
+    groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], RATE_SCALE: scale} for scale in (1.0, 3.0)]
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    set_learning_rate(optimizer, 0.5)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.5, 1.5])
+
+
+def test_the_rate_of_every_epoch_is_logged(noisy, tmp_path):
+    options = {**QUICK, "epochs": 5, "learning_rate": 0.5e-3, "decay_after": 1, "decay_every": 2, "decay_factor": 0.2}
+    run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **options)
+    expected = [0.5e-3, 1e-4, 1e-4, 2e-5, 2e-5]
+    assert [line["learning_rate"] for line in run.metrics] == pytest.approx(expected)
 
 
 # --- Refusals ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_resume import Stop, assert_same_run
 from truepair.engines.config import GlobalConfig, MLPConfig
-from truepair.errors import InputError
+from truepair.errors import InputError, RunFolderError
 from truepair.files import read_tensors
 from truepair.training import loop
 from truepair.training.setup import Setup
@@ -72,3 +72,12 @@ def test_a_model_of_before_preparations_is_read_and_one_of_the_first_version_ref
     save_file(tensors, run.folder.model, {"truepair": json.dumps(first)})
     with pytest.raises(InputError, match="first version, which is not read any more"):
         _ = run.model
+
+
+def test_a_run_begun_before_there_was_an_option_is_refused_with_its_name(tiny, tmp_path):
+    run = fit_ce(tiny, tmp_path / "run")
+    config = run.folder.read_config()
+    del config["training"]["decay_factor"]
+    run.folder.config.write_text(json.dumps(config))
+    with pytest.raises(RunFolderError, match=r"begun by a version of truepair without training\.decay_factor"):
+        fit_ce(tiny, tmp_path / "run", resume=True)

@@ -31,7 +31,8 @@ class Stage:
 
     Attributes:
         epochs: its length.
-        decay_after: the learning rate is multiplied by 0.1 after this many of its epochs; None keeps it constant.
+        decay_after: the learning rate first falls after this many of its epochs (`TrainingConfig.decay_at`); None keeps
+            it constant.
     """
 
     epochs: int

@@ -51,6 +51,7 @@ SMALLER = "the papers' sizes are for 30,000 images of 36 × 2048 features and a 
 SHORTER = "as many epochs as smaller data and networks need"
 WIDTH_RATE = "the best rate falls as networks grow wider; at width 1024 the default is 0.001"
 STEP_DECAY = "four fifths of the epochs, since short training with an early decay learns too little"
+ONE_DECAY = "one schedule for all methods: a tenth, once"
 ADAMW = "one optimizer for all methods, that of CRCL"
 AUGMENTED = "one augmentation for all methods, that of CRCL"
 COMMON = {
@@ -58,6 +59,8 @@ COMMON = {
     "training.epochs": SHORTER,
     "training.learning_rate": WIDTH_RATE,
     "training.decay_after": STEP_DECAY,
+    "training.decay_every": ONE_DECAY,
+    "training.decay_factor": ONE_DECAY,
     "training.optimizer": ADAMW,
     "training.weight_decay": ADAMW,
     "augmentation.word_share": AUGMENTED,

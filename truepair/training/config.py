@@ -32,7 +32,16 @@ class TrainingConfig(Options):
         above=0,
     )
     decay_after: int | None = option(
-        None, "epochs of the last stage before the learning rate falls to a tenth; default: four fifths", least=1
+        None,
+        "epochs of the last stage, those of a warm-up included, before the learning rate first falls; default: four "
+        "fifths (CRCL: 15 of 32, DisNCL: 25 after the warm-up, GSC: 15)",
+        least=1,
+    )
+    decay_every: int | None = option(
+        None, "epochs from each fall of the learning rate to the next (GSC: 15); default: it falls once", least=1
+    )
+    decay_factor: float = option(
+        0.1, "what the learning rate is multiplied by when it falls (0.1; GSC: 0.2)", above=0, most=1
     )
     optimizer: Literal["adamw", "adam"] = option("adamw", "optimizer (CRCL: AdamW; GSC, UGNCL, DisNCL, UOT-RCL: Adam)")
     weight_decay: float = option(1e-4, "weight decay (VSE∞, CRCL; the other papers name none)", least=0)
@@ -57,6 +66,17 @@ class TrainingConfig(Options):
         (`fashion_precomp`, 40 % noise, one piece).
         """
         return self.decay_after if self.decay_after is not None else max(1, round(self.epochs * 4 / 5))
+
+    def decay_at(self, epoch: int, after: int | None) -> float:
+        """What the full learning rate is multiplied by in an epoch of a stage, counted from 1.
+
+        Args:
+            after: epochs of the stage before the rate first falls; None: it does not.
+        """
+        if after is None or epoch <= after:
+            return 1.0
+        falls = 1 if self.decay_every is None else 1 + (epoch - after - 1) // self.decay_every
+        return float(self.decay_factor**falls)
 
     def rate_for(self, width: int) -> float:
         """The full learning rate. Adam's best rate falls as layers grow wider, so the default does, too.

@@ -121,7 +121,8 @@ class Training:
         batches = self._batches("shuffle", place, augmented=True)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
         rate = self.learning_rate * self.method.auxiliary.rate_scale(position)
-        set_learning_rate(state.optimizer, rate, position.stages[position.stage], position.epoch)
+        rate *= config.decay_at(position.epoch, position.stages[position.stage].decay_after)
+        set_learning_rate(state.optimizer, rate)
         if cursor.step == 0:
             if self.method.auxiliary.resets_optimizer(position):
                 state.optimizer.state.clear()
@@ -274,8 +275,7 @@ def progress_title(position: EpochPosition, figure: str, score: float | None) ->
     return title if score is None else f"{title}, dev {FIGURE_TITLES[figure].format(score)}"
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, full: float, stage: Stage, epoch: int) -> None:
-    """Step decay: the full rate, and a tenth of it after the stage's `decay_after` epochs."""
-    decayed = stage.decay_after is not None and epoch > stage.decay_after
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The rate, for each group of parameters in its own units."""
     for group in optimizer.param_groups:
-        group["lr"] = full * group.get(RATE_SCALE, 1.0) * (0.1 if decayed else 1.0)
+        group["lr"] = rate * group.get(RATE_SCALE, 1.0)

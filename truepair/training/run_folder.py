@@ -181,9 +181,17 @@ class RunFolder:
         """Refuse to resume with another configuration than the run was started with.
 
         Raises:
-            RunFolderError: names the first option that differs.
+            RunFolderError: names the first option that differs, or that there was not yet.
         """
-        for place, (before, now) in differences(fixed_part(self.read_config()), fixed_part(config)):
+        kept = fixed_part(self.read_config())
+        for place, (before, now) in differences(kept, fixed_part(config)):
+            known = {"training": kept.get("training"), "method.options": (kept.get("method") or {}).get("options")}
+            part, _, option = place.rpartition(".")
+            if option not in (known.get(part) or {option}):
+                raise RunFolderError(
+                    f"{self.path} was begun by a version of truepair without {place}; finish it with that version, or "
+                    "start a new run in another folder"
+                )
             raise RunFolderError(
                 f"{self.path} was started with {place} = {before!r}, now it is {now!r}; resume with the same "
                 "configuration, or start a new run in another folder"
