@@ -12,7 +12,7 @@ from PIL import Image
 from truepair.audit.export import export
 from truepair.audit.result import AuditResult
 from truepair.data.collection import PairsCollection
-from truepair.data.formats.tables import write_parquet as table_parquet
+from truepair.data.formats.tables import write as table_writer
 from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.noise import inject_noise
 from truepair.data.open import open as open_source
@@ -145,7 +145,7 @@ def test_karpathy(folder: Path, tmp_path: Path, audited: Audited) -> None:
 
 @pytest.mark.parametrize("step", [1, 3, 4096])
 def test_parquet(folder: Path, tmp_path: Path, audited: Audited, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr(table_parquet, "_BATCH_ROWS", step)
+    monkeypatch.setattr(table_writer, "_BATCH_ROWS", step)
     columns = {
         "image": [f"{k}.png" for k in range(COUNT)],
         "captions": [[f"a{k}", f"b{k}"] if k % 2 else [f"a{k}"] for k in range(COUNT)],

@@ -6,7 +6,7 @@ import pytest
 from truepair.data import caption_checks
 from truepair.data.caption_checks import caption_problems, script_of
 from truepair.data.collection import Collection, PairsCollection
-from truepair.data.formats.tables.captions import LONGEST_CAPTION, read_caption
+from truepair.data.formats.tables.drafts import LONGEST_CAPTION, read_caption
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.pairs import Images, Pairs, Texts
 

@@ -13,8 +13,7 @@ import pytest
 
 from truepair.data.collection import Problem
 from truepair.data.formats.tables.csv_table import CsvTable
-from truepair.data.formats.tables.jsonl_table import JsonLinesTable
-from truepair.data.formats.tables.karpathy import KarpathyTable
+from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable
 from truepair.data.formats.tables.parquet_table import ParquetTable
 from truepair.data.formats.tables.table_columns import (
     Columns,

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.formats.made_pictures import bomb, noise, picture_bytes, write_pictures
-from truepair.data.formats.tables.captions import LONGEST_CAPTION
-from truepair.data.formats.tables.drafts import NO_LABEL
+from truepair.data.formats.tables.drafts import LONGEST_CAPTION, NO_LABEL
 from truepair.data.formats.tables.picture_folder import BESIDE
 from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.open import open as open_source
@@ -88,17 +87,17 @@ def test_every_format_gives_the_same(folder: Path, form: str) -> None:
     table = FORMATS[form](folder, rows)
     collection = open_table(folder)
     assert collection.problems == []
-    assert collection.table == table and collection.name == "made"
-    assert collection.table_format == {"semicolon": "csv"}.get(form, form)
+    assert collection.reader.path == table and collection.name == "made"
+    assert collection.reader.format == {"semicolon": "csv"}.get(form, form)
     assert collection.captions(0, 8) == [f'a "cat"; with, {k} tails' for k in range(8)]
     assert collection.ids(0, 8) == collection.image_names(0, 8) == [f"img/p{k}.png" for k in range(8)]
-    assert collection.row_of_pair.tolist() == list(range(8)) and set(collection.caption_of_pair.tolist()) == {0}
+    assert collection.pairs.source_rows.tolist() == list(range(8)) and set(collection.caption_of_pair.tolist()) == {0}
     assert collection.place(7) == (table.name, 7)
     for k in range(8):
         assert np.array_equal(collection.picture(k), noise(k))
         assert np.array_equal(collection.pairs.images.features[k], grid_descriptor(noise(k)).astype(np.float16))
     some = open_table(table, split="val")
-    assert some.row_of_pair.tolist() == [5, 6, 7] and some.name == "made/val"
+    assert some.pairs.source_rows.tolist() == [5, 6, 7] and some.name == "made/val"
     with pytest.raises(InputError, match="no split 'none'; its splits are dev, train"):
         open_table(folder, split="none")
 
@@ -108,7 +107,7 @@ def test_several_captions_of_a_row(folder: Path) -> None:
     collection = open_table(folder)
     assert collection.captions(0, 9) == ["a", "b", "c"]
     assert collection.ids(0, 9) == ["img/p0.png#0", "img/p0.png#1", "img/p0.png#2"]
-    assert collection.caption_of_pair.tolist() == [0, 1, 2] and collection.row_of_pair.tolist() == [0, 0, 0]
+    assert collection.caption_of_pair.tolist() == [0, 1, 2] and collection.pairs.source_rows.tolist() == [0, 0, 0]
     assert collection.pairs.image_index.tolist() == [0, 0, 0] and len(collection.pairs.images) == 1
     assert reasons(collection) == [(1, "empty-caption", False)]
     assert open_table(folder, caption="first").captions(0, 9) == ["a"]
@@ -119,8 +118,8 @@ def test_captions_in_numbered_columns_of_which_some_are_empty(folder: Path) -> N
     rows = [["img/p0.png", "k", "j", "i"], ["img/p1.png", "", "m", ""], ["img/p2.png", "", "", ""]]
     write_csv(folder, [dict(zip(["file", *names], row, strict=True)) for row in rows])
     collection = open_table(folder)
-    assert collection.image_column == "file"
-    assert collection.caption_columns == ("caption_1", "caption_2", "caption_10")
+    assert collection.columns.image == "file"
+    assert collection.columns.captions == ("caption_1", "caption_2", "caption_10")
     assert collection.captions(0, 9) == ["i", "j", "k", "m"]
     assert collection.caption_of_pair.tolist() == [0, 1, 2, 1]
     assert reasons(collection) == [(2, "empty-caption", False)]
@@ -140,7 +139,7 @@ def test_columns_by_name(folder: Path) -> None:
     table = write_csv(folder, [{"Image": "img/p0.png", "Title": "a", "where": "img/p1.png", "said": "b", "also": "c"}])
     assert open_table(table).captions(0, 9) == ["a"]
     named = open_table(table, image="where", caption="said, also")
-    assert named.captions(0, 9) == ["b", "c"] and named.caption_columns == ("said", "also")
+    assert named.captions(0, 9) == ["b", "c"] and named.columns.captions == ("said", "also")
     assert np.array_equal(named.picture(0), noise(1))
     with pytest.raises(InputError, match="no column 'saids' for the caption; its columns are Image, Title, where"):
         open_table(table, caption="saids")

@@ -9,7 +9,7 @@ import numpy as np
 
 from truepair.data.collection import Problem
 from truepair.data.formats.precomp.precomp_files import PrecompSplit, all_meta, chunks, column, files_of, listing
-from truepair.data.formats.tables.captions import LONGEST_CAPTION
+from truepair.data.formats.tables.drafts import LONGEST_CAPTION
 
 
 def _problem(file: Path, row: int | None, reason: str, what: str, remedy: str) -> Problem:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from truepair.data.collection import Problem
-from truepair.data.formats.tables.captions import printable
+from truepair.data.formats.tables.drafts import printable
 from truepair.data.pictures.pictures import Place
 from truepair.files import open_file
 

@@ -6,7 +6,6 @@ gives one pair an item. Shards are read where they lie: their pictures are found
 
 from __future__ import annotations
 
-import json
 import os
 from array import array
 from collections.abc import Iterator, Sequence
@@ -23,11 +22,18 @@ from truepair.data.config import Reading
 from truepair.data.formats.format import Format
 from truepair.data.formats.shards.shard_names import find_shards, of_split, splits_of
 from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, Sample, read_samples
-from truepair.data.formats.tables.captions import printable, read_caption
-from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, require_some
+from truepair.data.formats.tables.drafts import (
+    Draft,
+    Finished,
+    class_names_of,
+    finish,
+    label_of,
+    printable,
+    read_caption,
+)
+from truepair.data.formats.tables.json_tables import parsed
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.pairs import IntArray
-from truepair.data.pictures.feature_cache import describe_all
 from truepair.data.pictures.pictures import Place
 from truepair.data.selection import Selection
 
@@ -36,12 +42,12 @@ from truepair.data.selection import Selection
 class _Entries:
     """Samples that give pairs, in order: the images of the draft. `member` is the place of their first member."""
 
-    shards: tuple[Path, ...]
+    shards: Sequence[Path]
     shard: array[int] = field(default_factory=lambda: array("q"))
     member: array[int] = field(default_factory=lambda: array("q"))
     offset: array[int] = field(default_factory=lambda: array("q"))
     size: array[int] = field(default_factory=lambda: array("q"))
-    keys: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     def append(self, sample: Sample, shard: int) -> None:
         assert sample.picture is not None
@@ -49,7 +55,7 @@ class _Entries:
         self.member.append(sample.member)
         self.offset.append(sample.picture.offset)
         self.size.append(sample.picture.size)
-        self.keys.append(sample.key)
+        self.names.append(sample.key)
 
     def place(self, number: int) -> Place:
         return Place(str(self.shards[self.shard[number]]), self.offset[number], self.size[number])
@@ -82,16 +88,13 @@ class ShardCollection(PairsCollection):
 
     writable = True
 
-    def __init__(
-        self, finished: Finished, problems: list[Problem], draft: Draft, entries: _Entries, caption: str | None
-    ) -> None:
+    def __init__(self, finished: Finished, entries: _Entries, caption: str | None) -> None:
         self.shards, self.caption = entries.shards, caption
-        self._entries = entries
-        self._entry_of_pair: IntArray = np.array(draft.image, dtype=np.int64)[finished.kept]
-        self.shard_of_pair: IntArray = np.array(entries.shard, dtype=np.int64)[self._entry_of_pair]
-        self.key_of_pair: Sequence[str] = [entries.keys[entry] for entry in self._entry_of_pair]
-        self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
-        super().__init__(finished.pairs, problems=problems)
+        self._entries, self._entry_of_pair = entries, finished.images
+        self.shard_of_pair: IntArray = np.array(entries.shard, dtype=np.int64)[finished.images]
+        self.key_of_pair: Sequence[str] = [entries.names[entry] for entry in finished.images]
+        self.caption_of_pair = finished.numbers
+        super().__init__(finished.pairs, problems=finished.problems)
 
     def place(self, row: int) -> tuple[str, int]:
         """The shard a pair stands in, and the place there of its sample's first member, from 0."""
@@ -120,25 +123,19 @@ class Shards(Format):
     def open(self, source: str | Path, split: str | None, reading: Reading) -> ShardCollection:
         path, shards = Path(source), find_shards(source) or []
         name = "/".join(filter(None, (path.name if path.is_dir() else path.parent.resolve().name, split)))
-        return open_shards(shards if split is None else of_split(shards, split), reading, name=name, all_shards=shards)
+        return _read(shards if split is None else of_split(shards, split), reading, name, shards)
 
 
-def open_shards(
-    shards: Sequence[Path], reading: Reading, *, name: str, all_shards: Sequence[Path] = ()
-) -> ShardCollection:
+def _read(shards: Sequence[Path], reading: Reading, name: str, all_shards: Sequence[Path]) -> ShardCollection:
     """The usable pairs of some shards; bad samples, and shards that are missing or cut short, are problems.
 
     Args:
         reading: `caption` says where captions stand instead: "txt", "caption" or a field of `.json`; `FIRST` for the
             first of a list. `label` is a field of `.json`; samples without one are of class `NO_LABEL`.
         all_shards: those of all splits, whose classes are numbered together.
-
-    Raises:
-        InputError: nothing in them can be used.
-        TruepairError: the cache cannot be written.
     """
     caption, label = None if reading.caption == ALL else reading.caption, reading.label
-    entries, draft, problems = _Entries(tuple(shards)), Draft(), list[Problem]()
+    entries, draft, problems = _Entries(shards), Draft(), list[Problem]()
     sample_number = 0
     for number, shard in enumerate(shards):
         for sample in read_samples(shard):
@@ -147,22 +144,23 @@ def open_shards(
                 continue
             problems += _add(draft, entries, sample, number, sample_number, caption, label)
             sample_number += 1
-    require_some(len(draft), name, problems)
-    described = describe_all(
-        entries.place, len(entries.keys), key=entries.fingerprint(), cache=reading.cache, progress=reading.progress
-    )
     names = None
     if label is not None:
         others = [shard for shard in all_shards if shard not in shards]
         names = class_names_of([*draft.labels, *_labels_in(others, label)])
+    place_of_shard = {shard.name: number for number, shard in enumerate(shards)}
     finished = finish(
-        draft, described, entries.keys, lambda pair: entries.origin(draft.image[pair]), place=entries.place, name=name,
+        draft,
+        entries,
+        reading,
+        problems,
+        source=name,
+        name=name,
+        place_of=lambda pair: entries.origin(draft.image[pair]),
+        order=lambda problem: (place_of_shard[problem.file], problem.row),
         class_names=names,
-    )  # fmt: skip
-    order = {shard.name: number for number, shard in enumerate(shards)}
-    problems = sorted(problems + finished.problems, key=lambda problem: (order[problem.file], problem.row))
-    require_some(len(finished.pairs), name, problems)
-    return ShardCollection(finished, problems, draft, entries, caption)
+    )
+    return ShardCollection(finished, entries, caption)
 
 
 def _labels_in(shards: Sequence[Path], label: str) -> Iterator[str | None]:
@@ -186,7 +184,7 @@ def _add(
     fields = _object(sample)
     captions = _captions(sample, fields, wanted)
     if not captions and isinstance(fields, str):
-        return [problem("not-json", f"its .json cannot be read ({fields}); pack it again")]
+        return [problem("not-json", f"its .json {fields}; pack it again")]
     if not captions:
         return [problem("no-caption", "the sample has no .txt, .caption or caption in .json; pack one, or remove it")]
     of_sample = fields.get(label) if isinstance(fields, dict) and label is not None else None
@@ -203,7 +201,7 @@ def _add(
             detail = "the caption is not UTF-8 and was read as Windows-1252; look whether its accents are right"
             draft.note(problem("encoding", detail, used=True))
         draft.add(
-            image=len(entries.keys) - 1, caption=caption.text, name=f"{entry}#{place}" if len(read) > 1 else entry,
+            image=len(entries.names) - 1, caption=caption.text, name=f"{entry}#{place}" if len(read) > 1 else entry,
             again=f"@{file}", row=number, number=place, label=of_sample,
         )  # fmt: skip
     return problems
@@ -224,11 +222,5 @@ def _captions(sample: Sample, fields: dict[str, Any] | str | None, wanted: str |
 
 
 def _object(sample: Sample) -> dict[str, Any] | str | None:
-    """The fields of the sample's .json, why it cannot be read, or None without one."""
-    if OBJECT not in sample.texts:
-        return None
-    try:
-        fields = json.loads(decode(sample.texts[OBJECT])[0])
-    except (ValueError, RecursionError) as error:
-        return str(error)
-    return fields if isinstance(fields, dict) else f"{type(fields).__name__}, not an object"
+    """The fields of the sample's .json, what it holds instead, or None without one."""
+    return parsed(decode(sample.texts[OBJECT])[0]) if OBJECT in sample.texts else None

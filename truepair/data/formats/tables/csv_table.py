@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from truepair.data.collection import Problem
@@ -48,13 +49,12 @@ class CsvTable:
             raise InputError(f"{self.path}: the header has the column {twice!r} twice; rename one of them")
         records = self.records()
         next(records, None)
-        for row, (first, last, record) in enumerate(records):
+        for row, (first, _, record) in enumerate(records):
             if isinstance(record, list):
                 yield TableRow(row, dict(zip(names, record, strict=True)))
-                continue
-            lines = f"line {first}" if last == first else f"lines {first} to {last}"
-            detail = f"{lines}: {record}; correct the quotes and delimiters there"
-            yield Problem(f"row {row}", self.path.name, row, "wrong-field-count", detail)
+            else:
+                detail = f"line {first}: {record}; correct the quotes and delimiters there"
+                yield Problem(f"row {row}", self.path.name, row, "wrong-field-count", detail)
         yield from self._lines.problems()
 
     def records(self) -> Iterator[tuple[int, int, list[str] | str]]:
@@ -99,15 +99,9 @@ class CsvTable:
         except StopIteration:
             return None
         except csv.Error as error:
-            if len(taken) > 1:
-                return f"it cannot be read ({error})"
-            return self._leniently(taken[0][1])
+            if len(taken) == 1:  # careless quotes, read as spreadsheets do
+                with suppress(csv.Error):
+                    return next(csv.reader([taken[0][1]], delimiter=self.delimiter))
+            return f"it cannot be read ({error})"
         finally:
             csv.field_size_limit(limit)
-
-    def _leniently(self, line: str) -> list[str] | str:
-        """The fields of a line with careless quotes, as spreadsheets read them."""
-        try:
-            return next(csv.reader([line], delimiter=self.delimiter))
-        except csv.Error as error:
-            return f"it cannot be read ({error})"

@@ -11,25 +11,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from truepair.data.collection import PairsCollection, Problem
 from truepair.data.config import Reading
 from truepair.data.description import SplitDescription
 from truepair.data.formats.format import Format
-from truepair.data.formats.tables.captions import printable, read_caption
 from truepair.data.formats.tables.csv_table import CsvTable
-from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, require_some
-from truepair.data.formats.tables.jsonl_table import JsonLinesTable
-from truepair.data.formats.tables.karpathy import KarpathyTable
+from truepair.data.formats.tables.drafts import (
+    Draft,
+    Finished,
+    class_names_of,
+    finish,
+    label_of,
+    printable,
+    read_caption,
+)
+from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable
 from truepair.data.formats.tables.parquet_table import ParquetTable
 from truepair.data.formats.tables.picture_folder import PictureFolder
 from truepair.data.formats.tables.table_columns import Columns, TableReader, TableRow, caption_places, choose_columns
-from truepair.data.formats.tables.table_files import find_table
-from truepair.data.pairs import IntArray
-from truepair.data.pictures.feature_cache import describe_all
 from truepair.data.pictures.pictures import Failure
 from truepair.data.selection import Selection
 from truepair.data.splits import named
@@ -43,44 +43,31 @@ READERS: dict[str, Callable[[Path], TableReader]] = {
     ".parquet": ParquetTable,
 }
 """Suffix of a table → what reads it."""
-
-
 _MOST_CLASSES = 100_000
 
 
 class TableCollection(PairsCollection):
-    """Pairs from a table of pictures.
+    """Pairs from a table of pictures. Their source rows are rows of the table, from 0: records after the header of CSV,
+    lines of JSON Lines (blank ones counted), entries of Karpathy's "images", rows of parquet.
 
     Attributes:
-        table, table_format: the file, and "csv", "tsv", "jsonl", "karpathy" or "parquet".
-        encoding, delimiter: of its text; the delimiter is empty where the format has none.
-        image_column, caption_columns: where images and captions stand (`caption_places` numbers the captions).
-        row_of_pair: (N,) row of the table, from 0: records after the header of CSV, lines of JSON Lines (blank ones
-            counted), entries of Karpathy's "images", rows of parquet. Also the `source_rows`.
-        caption_of_pair: (N,) which caption of its row a pair has, from 0.
-        split_column, splits: the column that says which split a row is of, and the names in it that were read; None
-            and () where all rows were.
+        reader, columns: of the table, and which of its columns hold what.
+        caption_of_pair: (N,) which caption of its row a pair has, from 0, as `caption_places` numbers them.
+        splits: the names in the split column that were read; () where all rows were.
         folder: what the paths of pictures are relative to.
     """
 
     writable = True
 
     def __init__(
-        self, finished: Finished, problems: list[Problem], reader: TableReader, columns: Columns, draft: Draft,
-        folder: Path, splits: tuple[str, ...],
-    ) -> None:  # fmt: skip
-        self.table, self.table_format = reader.path, reader.format
-        self.encoding: str = getattr(reader, "encoding", "utf-8")
-        self.delimiter: str = getattr(reader, "delimiter", "")
-        self.image_column, self.caption_columns = columns.image, columns.captions
-        self.row_of_pair = finished.pairs.source_rows
-        self.caption_of_pair: IntArray = np.array(draft.number, dtype=np.int64)[finished.kept]
-        self.split_column, self.splits = columns.split if splits else None, splits
-        self.folder = folder
-        super().__init__(finished.pairs, problems=problems)
+        self, finished: Finished, reader: TableReader, columns: Columns, folder: Path, splits: tuple[str, ...]
+    ) -> None:
+        self.reader, self.columns, self.folder, self.splits = reader, columns, folder, splits
+        self.caption_of_pair = finished.numbers
+        super().__init__(finished.pairs, problems=finished.problems)
 
     def place(self, row: int) -> tuple[str, int]:
-        return self.table.name, int(self.row_of_pair[row])
+        return self.reader.path.name, int(self.pairs.source_rows[row])
 
     def write(self, selection: Selection, folder: Path) -> None:
         from truepair.data.formats.tables.write import write_table
@@ -99,49 +86,69 @@ class Tables(Format):
     collection = TableCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:
-        return find_table(Path(source), reading.table) is not None
+        return _find_table(Path(source), reading.table) is not None
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
-        reader = open_reader(_table(source, reading))
-        columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
-        return survey(reader, columns)[0]
+        return _survey(*_opened(source, reading))[0]
 
     def open(self, source: str | Path, split: str | None, reading: Reading) -> TableCollection:
-        table, path = _table(source, reading), Path(source)
-        return open_table(path.resolve() if path.is_dir() else table.parent, table, split, reading)
+        reader, columns = _opened(source, reading)
+        folder = Path(source).resolve() if Path(source).is_dir() else reader.path.parent
+        return _read(folder, reader, columns, split, reading)
 
     def describe(self, source: str | Path, split: str | None, reading: Reading) -> SplitDescription:
         described = super().describe(source, split, reading)
-        reader = open_reader(_table(source, reading))
-        columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
-        return replace(described, label_columns=label_columns(reader, columns))
+        return replace(described, label_columns=_label_columns(*_opened(source, reading)))
 
 
-def open_reader(table: Path) -> TableReader:
-    return READERS[table.suffix.lower()](table)
+def _find_table(source: Path, table: str | None) -> Path | None:
+    """The one table in the folder `source`, the file `source` itself, or the one named; None where there is none.
+
+    Raises:
+        InputError: the named table does not exist or has an unknown suffix, or several lie in the folder.
+    """
+    inside = source.iterdir() if source.is_dir() else ()
+    tables = sorted(path for path in inside if path.suffix.lower() in READERS and path.is_file())
+    listed = ", ".join(path.name for path in tables[:20]) or "none"
+    if table is not None:
+        chosen = next((path for path in (source / table, Path(table)) if path.is_file()), None)
+        if chosen is None:
+            raise InputError(f"{table}: no such table in {source}; it holds {listed}. Check the name")
+        if chosen.suffix.lower() not in READERS:
+            raise InputError(f"{chosen} is no table that is understood; expected {', '.join(READERS)}")
+        return chosen.resolve()
+    if source.is_file():
+        return source.resolve() if source.suffix.lower() in READERS else None
+    # JSON files are often something else, such as a description of the data.
+    others = [path for path in tables if path.suffix.lower() != ".json"]
+    tables = others if len(others) == 1 else tables
+    if len(tables) > 1:
+        raise InputError(f"{source} holds several tables: {listed}. Say which one is meant, by its name")
+    return tables[0].resolve() if tables else None
 
 
-def _table(source: str | Path, reading: Reading) -> Path:
-    found = find_table(Path(source), reading.table)
-    assert found is not None  # `recognises` found it
-    return found
+def _opened(source: str | Path, reading: Reading) -> tuple[TableReader, Columns]:
+    table = _find_table(Path(source), reading.table)
+    assert table is not None  # `recognises` found it
+    reader = READERS[table.suffix.lower()](table)
+    return reader, choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
 
 
-def survey(reader: TableReader, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _survey(reader: TableReader, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of all splits of a table in alphabetical order, and those of all classes; () where there are none."""
     status = reader.path.stat()
-    return _survey(reader.path, (status.st_mtime_ns, status.st_size), columns.split, columns.label)
+    return _surveyed(reader.path, (status.st_mtime_ns, status.st_size), columns.split, columns.label)
 
 
 @lru_cache(maxsize=8)  # train, dev and test of one table ask one after the other
-def _survey(
+def _surveyed(
     path: Path, _version: tuple[int, int], split: str | None, label: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     wanted = [name for name in (split, label) if name is not None]
     if not wanted:
         return (), ()
     splits, labels = set[str](), set[str | None]()
-    for row in open_reader(path).rows(wanted):
+    for row in READERS[path.suffix.lower()](path).rows(wanted):
         if isinstance(row, Problem):
             continue
         if split is not None and (name := label_of(row.fields.get(split))) is not None:
@@ -157,39 +164,26 @@ def _survey(
     return tuple(sorted(splits)), class_names_of(labels)
 
 
-def label_columns(reader: TableReader, columns: Columns) -> dict[str, int]:
+def _label_columns(reader: TableReader, columns: Columns) -> dict[str, int]:
     """The columns that could serve as label -> number of classes: text or whole numbers."""
     taken = {columns.image, *columns.captions, columns.split}
     others = [name for name in reader.columns() if name not in taken]
     found: dict[str, set[str]] = {name: set() for name in others}
     for row in reader.rows(others):
-        if isinstance(row, Problem):
-            continue
+        fields = row.fields if isinstance(row, TableRow) else {}
         for name in list(found):
-            value = row.fields.get(name)
-            if value is not None and not isinstance(value, bool | int | str):
-                del found[name]
-            elif (text := label_of(value)) is not None:
+            value = fields.get(name)
+            if (text := label_of(value)) is not None:
                 found[name].add(text)
-                if len(found[name]) > _MOST_CLASSES:
-                    del found[name]
+            if not isinstance(value, bool | int | str | None) or len(found[name]) > _MOST_CLASSES:
+                del found[name]
     return {name: len(values) for name, values in found.items() if values}
 
 
-def open_table(folder: Path, table: Path, split: str | None, reading: Reading) -> TableCollection:
-    """The usable pairs of a table; bad rows are problems. Without a split all splits are read.
-
-    Args:
-        folder: what the paths of pictures are relative to.
-
-    Raises:
-        InputError: the table cannot be read, lacks a column or the split, or nothing in it can be used.
-        TruepairError: the cache cannot be written.
-    """
-    reader = open_reader(table)
-    columns = choose_columns(reader, image=reading.image, caption=reading.caption, label=reading.label)
-    pictures, draft, problems = PictureFolder(folder), Draft(), list[Problem]()
-    known, class_names = survey(reader, columns) if split is not None or columns.label is not None else ((), ())
+def _read(folder: Path, reader: TableReader, columns: Columns, split: str | None, reading: Reading) -> TableCollection:
+    """The usable pairs of a table; bad rows are problems. Without a split all splits are read."""
+    table, pictures, draft, problems = reader.path, PictureFolder(folder), Draft(), list[Problem]()
+    known, class_names = _survey(reader, columns) if split is not None or columns.label is not None else ((), ())
     wanted = () if split is None else named(split, known)
     if split is not None and not wanted:
         raise InputError(
@@ -204,32 +198,29 @@ def open_table(folder: Path, table: Path, split: str | None, reading: Reading) -
         elif found is None:
             detail = f"row {row.row}: {columns.split} is empty, though other rows have one; name the split of each row"
             problems.append(Problem(f"row {row.row}", table.name, row.row, "no-split", detail))
-    require_some(len(draft), table, problems)
-    described = describe_all(
-        pictures.place, len(pictures), key=pictures.fingerprint(), cache=reading.cache, progress=reading.progress
-    )
     finished = finish(
         draft,
-        described,
-        pictures.names,
-        lambda pair: (table.name, draft.row[pair]),
-        place=pictures.place,
+        pictures,
+        reading,
+        problems,
+        source=table,
         name="/".join(filter(None, (folder.name, split))),
+        place_of=lambda pair: (table.name, draft.row[pair]),
+        order=lambda problem: problem.row,
         class_names=None if columns.label is None else class_names,
     )
-    problems = sorted(problems + finished.problems, key=lambda problem: problem.row)
-    require_some(len(finished.pairs), table, problems)
-    return TableCollection(finished, problems, reader, columns, draft, folder, wanted)
+    return TableCollection(finished, reader, columns, folder, wanted)
 
 
 def _add(draft: Draft, row: TableRow, columns: Columns, pictures: PictureFolder, file: str) -> list[Problem]:
     """Add the pairs of one row to the draft; what keeps them out is returned."""
     path = row.fields.get(columns.image)
-    entry = printable(path) if isinstance(path, str) and path.strip() else f"row {row.row}"
     if not isinstance(path, str) or not path.strip():
+        entry = f"row {row.row}"
         found = f"is {path!r:.60}" if columns.image in row.fields else "is missing"
-        detail = f"row {row.row}: {columns.image} {found}; expected the path of a picture: write it, or remove the row"
+        detail = f"{entry}: {columns.image} {found}; expected the path of a picture: write it, or remove the row"
         return [Problem(entry, file, row.row, "no-picture-path", detail)]
+    entry = printable(path)
     places = caption_places(row.fields, columns.captions)
     problems, usable = list[Problem](), list[tuple[int, str, Problem | None]]()
     for number, (column, _, value) in enumerate(places[:1] if columns.first_only else places):
@@ -255,10 +246,6 @@ def _add(draft: Draft, row: TableRow, columns: Columns, pictures: PictureFolder,
             draft.note(note)
         draft.add(
             image=image, caption=text, name=f"{entry}#{number}" if len(places) > 1 else entry, again=f"#{row.row}",
-            row=row.row, number=number, label=_label(row, columns),
+            row=row.row, number=number, label=None if columns.label is None else row.fields.get(columns.label),
         )  # fmt: skip
     return problems
-
-
-def _label(row: TableRow, columns: Columns) -> Any:
-    return None if columns.label is None else row.fields.get(columns.label)

@@ -1,22 +1,50 @@
-"""Karpathy's dataset_flickr30k.json and dataset_coco.json, the field's usual splits of these collections.
+"""Tables in JSON: .jsonl with one object a line, and Karpathy's dataset_flickr30k.json and dataset_coco.json.
 
+Karpathy's files hold the field's usual splits of these collections:
 {"images": [{"filename": …, "filepath": … (COCO's folder), "split": …, "sentences": [{"raw": …}, …]}, …]}
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from truepair.data.collection import Problem
 from truepair.data.formats.tables.table_columns import TableRow
-from truepair.data.formats.tables.text_decoding import decode
+from truepair.data.formats.tables.text_decoding import TextLines, decode
 from truepair.errors import InputError
 from truepair.files import read_file
 
-IMAGE_COLUMN, CAPTION_COLUMN = "filename", "sentences"
+_ROWS_FOR_COLUMNS = 1000
+_IMAGE, _CAPTIONS = "filename", "sentences"
+
+
+class JsonLinesTable:
+    """A .jsonl file. Rows are lines, numbered from 0, blank ones counted."""
+
+    format = "jsonl"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines = TextLines(path)
+        self.encoding = self._lines.encoding
+
+    def columns(self) -> list[str]:
+        return _columns(row.fields for row in self.rows(()) if isinstance(row, TableRow))
+
+    def rows(self, columns: Sequence[str]) -> Iterator[TableRow | Problem]:
+        for row, line in enumerate(self._lines):
+            if line.strip():
+                entry = parsed(line)
+                if isinstance(entry, dict):
+                    yield TableRow(row, entry)
+                else:
+                    detail = f"line {row + 1} {entry}; expected one object a line: correct or remove the line"
+                    yield Problem(f"row {row}", self.path.name, row, "not-json", detail)
+        yield from self._lines.problems()
 
 
 class KarpathyTable:
@@ -47,24 +75,37 @@ class KarpathyTable:
         self._images: list[Any] = images
 
     def columns(self) -> list[str]:
-        return list(dict.fromkeys(name for image in self._images[:1000] if isinstance(image, dict) for name in image))
+        return _columns(image for image in self._images[:_ROWS_FOR_COLUMNS] if isinstance(image, dict))
 
     def rows(self, columns: Sequence[str]) -> Iterator[TableRow | Problem]:
         for row, image in enumerate(self._images):
             if isinstance(image, dict):
-                yield TableRow(row, {**image, IMAGE_COLUMN: _path(image), CAPTION_COLUMN: _captions(image)})
+                yield TableRow(row, {**image, _IMAGE: _path(image), _CAPTIONS: _captions(image)})
             else:
                 detail = f"entry {row} of images is {type(image).__name__}, not an object; correct or remove it"
                 yield Problem(f"row {row}", self.path.name, row, "not-an-object", detail)
 
 
+def parsed(line: str) -> dict[str, Any] | str:
+    """The object that a text holds, or what it is instead."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"is not JSON ({error})"
+    return entry if isinstance(entry, dict) else f"holds {type(entry).__name__}, not an object"
+
+
+def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for fields in islice(rows, _ROWS_FOR_COLUMNS) for name in fields))
+
+
 def _path(image: dict[str, Any]) -> object:
-    folder, name = image.get("filepath"), image.get(IMAGE_COLUMN)
+    folder, name = image.get("filepath"), image.get(_IMAGE)
     return f"{folder}/{name}" if isinstance(folder, str) and folder and isinstance(name, str) else name
 
 
 def _captions(image: dict[str, Any]) -> object:
-    sentences = image.get(CAPTION_COLUMN)
+    sentences = image.get(_CAPTIONS)
     if not isinstance(sentences, list):
         return sentences
     return [sentence.get("raw") if isinstance(sentence, dict) else sentence for sentence in sentences]
