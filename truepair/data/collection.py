@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
+import numpy as np
+
+from truepair.data.pairs import Array, BoolArray, Images, IntArray, Pairs, Texts
+from truepair.data.repeats import copies
 from truepair.data.selection import Selection
+from truepair.device import check_memory
 from truepair.errors import InputError
 
+_ROWS_AT_ONCE = 65_536
 _T = TypeVar("_T")
 
 
@@ -191,6 +196,38 @@ class EmbeddingCollection(Collection):
         """Rows that are not finite or all zero are left out. Rows in a row of one image (of one name, or equal bit by
         bit) are captions of it.
         """
-        from truepair.data.formats.embeddings.vectors import load_vectors
+        count, width = len(self), self.width
+        check_memory(8 * count * width, f"{self.name}: its {count:,} pairs of vectors (take some of the shards)")
+        sides = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+        captions, names, ids, rows = list[str](), list[str](), list[str](), list[IntArray]()
+        kept = 0
+        for start in range(0, count, _ROWS_AT_ONCE):
+            stop = min(start + _ROWS_AT_ONCE, count)
+            read = self.read(start, stop)
+            good = np.flatnonzero(_usable(read[0]) & _usable(read[1]))
+            for side, vectors in zip(sides, read, strict=True):
+                side[kept : kept + len(good)] = vectors[good]
+            kept += len(good)
+            rows.append(start + good)
+            told = (self.captions(start, stop), self.image_names(start, stop), self.ids(start, stop))
+            for found, values in zip((captions, names, ids), told, strict=True):
+                found += [values[row] for row in good.tolist()]
+        if not kept:
+            raise InputError(f"{self.name}: no row can be used, all are zero or not finite. Compute them again")
+        images, texts = (side[:kept] for side in sides)
+        each = copies(images, names)
+        index = np.arange(kept, dtype=np.int64)
+        return Pairs(
+            images=Images(images[::each], tuple(names[::each]), copies=each),
+            texts=Texts(tuple(captions), tuple(ids), texts),
+            image_index=index // each,
+            text_index=index,
+            name=self.name,
+            source_rows=np.concatenate(rows),
+            pair_ids=ids,
+        )
 
-        return load_vectors(self)
+
+def _usable(vectors: Array) -> BoolArray:
+    """(n,) whether a row is finite and has a direction."""
+    return np.asarray(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from truepair.data.formats.embeddings import files as embedding_files
 from truepair.data.formats.embeddings import ids as embedding_ids
+from truepair.data.formats.embeddings import shards as embedding_shards
 from truepair.data.formats.embeddings.files import EmbeddingFiles, is_embeddings, open_embeddings
 from truepair.data.formats.embeddings.metadata import RowGroups
 from truepair.errors import InputError
@@ -312,7 +312,7 @@ def test_row_groups_are_kept_up_to_a_number_of_bytes(tmp_path: Path, monkeypatch
         cache.get(path, group, "caption")
     assert [key[1] for key in cache.kept] == [0, 2]
     assert len(RowGroups(most_bytes=1).get(path, 3, "caption")) == 3
-    monkeypatch.setattr(embedding_files, "RowGroups", lambda: RowGroups(most_bytes=1))
+    monkeypatch.setattr(embedding_shards, "RowGroups", lambda: RowGroups(most_bytes=1))
     collection = open_embeddings(clip_folder(tmp_path / "clip"))
     assert [collection.captions(row, row + 1)[0][8:] for row in (12, 0, 6, 5)] == ["2 6", "0 0", "2 0", "1 0"]
 

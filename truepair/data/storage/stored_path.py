@@ -168,3 +168,9 @@ def name_in(path: FilePath, root: FilePath) -> str | None:
         before = f"{root.inside.rstrip('/')}/" if isinstance(root, StoredPath) else ""
         return path.inside.removeprefix(before) if before and path.inside.startswith(before) else None
     return path.relative_to(root).as_posix() if isinstance(root, Path) and path.is_relative_to(root) else None
+
+
+def gone(path: FilePath, error: Exception) -> InputError:
+    """What is said of a file that could be read at first."""
+    said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    return InputError(f"{path} cannot be read any more ({said}); leave it in place")

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from truepair.data.pairs import Array
-from truepair.data.storage.stored_path import FilePath, StoredPath
+from truepair.data.storage.stored_path import FilePath, StoredPath, gone
 from truepair.errors import InputError, TruepairError
 from truepair.files import require_file
 
@@ -42,9 +42,7 @@ class VectorFile:
     def read(self, start: int, stop: int) -> Array:
         """(stop − start, width) float32 of these rows; what float32 cannot hold becomes infinite.
 
-        Raises:
-            InputError: the file cannot be read, or is shorter than it was when it was checked.
-            TruepairError: its store fails.
+        Raises InputError where the file is not as it was when it was checked, TruepairError where its store fails.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self.read_stored(start, stop).astype(np.float32, copy=False)
@@ -54,14 +52,14 @@ class VectorFile:
         count = max(0, stop - start)
         try:
             if isinstance(self.path, StoredPath):
-                values = self._whole_numbers(self.path.read(*self._place(start, stop)))
+                data = self.path.read(*self._place(start, stop))
+                values = np.frombuffer(data, dtype=self.dtype, count=len(data) // self.dtype.itemsize)
+                values = values.copy()  # one that may be written to, as a file gives
             else:
                 offset = self._place(start, stop)[0]
                 values = np.fromfile(self.path, dtype=self.dtype, count=count * self.width, offset=offset)
         except OSError as error:
-            raise InputError(
-                f"{self.path} cannot be read any more ({error.strerror or error}); leave it in place"
-            ) from (error)
+            raise gone(self.path, error) from error
         if len(values) != count * self.width:
             raise InputError(
                 f"{self.path}: the rows {start} to {stop - 1} are not there any more; expected {self.rows} rows. It "
@@ -79,18 +77,11 @@ class VectorFile:
         row = self.width * self.dtype.itemsize
         return self.offset + start * row, self.offset + max(start, stop) * row
 
-    def _whole_numbers(self, data: bytes) -> Array:
-        values = np.frombuffer(data, dtype=self.dtype, count=len(data) // self.dtype.itemsize)
-        return values.copy()  # one that may be written to, as a file gives
-
 
 def open_vectors(path: FilePath) -> VectorFile:
     """The vectors of a `.npy` file, its header and length checked; no row is read.
 
-    Raises:
-        InputError: the file is missing, no plain `.npy` file, cut short, empty, or no row-major array of (rows, width)
-            floats.
-        TruepairError: its store fails.
+    Raises InputError where it is no whole row-major array of (rows, width) floats, TruepairError where its store fails.
     """
     try:
         require_file(path)

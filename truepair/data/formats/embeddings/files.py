@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from truepair.data.collection import EmbeddingCollection, Problem
 from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.ids import RowNames, name_rows
-from truepair.data.formats.embeddings.metadata import RowGroups, picture_in
-from truepair.data.formats.embeddings.shards import Shard, find_shards, open_aligned
+from truepair.data.formats.embeddings.metadata import picture_in, spans
+from truepair.data.formats.embeddings.shards import Shard, ShardReader
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.decode import read_picture
@@ -46,12 +46,7 @@ _T = TypeVar("_T")
 
 
 def is_embeddings(source: str | Path) -> bool:
-    """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`.
-
-    Raises:
-        InputError: the source is a URL that cannot be read here, or may not be looked into.
-        TruepairError: its store fails.
-    """
+    """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`."""
     if _two_files(source) is not None:
         return True
     folder = as_path(source)
@@ -68,29 +63,29 @@ def open_embeddings(source: str | Path) -> EmbeddingFiles:
         InputError: the source is none of these layouts, or no shard of it can be used.
         TruepairError: the store in which they lie fails.
     """
-    cache, two = RowGroups(), _two_files(source)
+    two = _two_files(source)
     if two is not None:
-        root = two[0].parent
-        shards, problems = open_aligned(root, two[0], two[1], None, cache)
-        name = ",".join(path.name for path in two)
+        name, reader = ",".join(path.name for path in two), ShardReader(two[0].parent)
+        shards = reader.open("", *two, None)
     else:
         root = as_path(source) if is_url(source) else Path(source).resolve()
-        name = root.name
+        name, reader = root.name, ShardReader(root)
         if _is_clip_retrieval(root):
-            shards, problems = find_shards(root, cache)
+            shards = reader.numbered()
         elif all((root / file).is_file() for file in _ALIGNED):
             metadata = next((root / file for file in _METADATA if (root / file).is_file()), None)
-            shards, problems = open_aligned(root, root / _ALIGNED[0], root / _ALIGNED[1], metadata, cache)
+            shards = reader.open("", root / _ALIGNED[0], root / _ALIGNED[1], metadata)
         else:
             raise InputError(
                 f"{source} holds no embeddings; expected img_emb/img_emb_0.npy and text_emb/text_emb_0.npy (clip-"
                 'retrieval), images.npy and texts.npy, or two files as "images.npy,texts.npy". Check the path'
             )
     if not shards:
+        problems = reader.problems
         first = f"{problems[0].file}: {problems[0].detail}" if problems else "there are no files of vectors"
         more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
         raise InputError(f"{source}: no embeddings can be used. {first}{more}")
-    return EmbeddingFiles(root, name, shards, problems, name_rows(shards))
+    return EmbeddingFiles(reader.root, name, shards, reader.problems, name_rows(shards))
 
 
 class EmbeddingFiles(EmbeddingCollection):
@@ -151,40 +146,29 @@ class EmbeddingFiles(EmbeddingCollection):
         return self.shards[number].images if side == "images" else self.shards[number].texts
 
     def ids(self, start: int, stop: int) -> list[str]:
-        return [
-            name
-            for number, first, end in self._spans(start, stop)
-            for name in self.row_names.read(self.shards[number], number, first, end)
-        ]
+        return [name for span in self._spans(start, stop) for name in self._names(*span)]
 
     def captions(self, start: int, stop: int) -> list[str]:
-        found: list[str] = []
-        for number, first, end in self._spans(start, stop):
-            metadata = self.shards[number].metadata
-            if metadata is None or metadata.caption is None:
-                found += [""] * (end - first)
-            else:
-                found += metadata.read(metadata.caption, first, end)
-        return found
+        spans = self._spans(start, stop)
+        return [text for span in spans for text in self._said("caption", *span) or [""] * (span[2] - span[1])]
 
     def image_names(self, start: int, stop: int) -> list[str]:
-        found: list[str] = []
-        for number, first, end in self._spans(start, stop):
-            metadata = self.shards[number].metadata
-            if metadata is None or metadata.image is None:
-                found += self.row_names.read(self.shards[number], number, first, end)
-            else:
-                found += metadata.read(metadata.image, first, end)
-        return found
+        spans = self._spans(start, stop)
+        return [name for span in spans for name in self._said("image", *span) or self._names(*span)]
+
+    def _names(self, number: int, first: int, end: int) -> list[str]:
+        return self.row_names.read(self.shards[number], number, first, end)
+
+    def _said(self, what: Literal["caption", "image"], number: int, first: int, end: int) -> list[str] | None:
+        """What the metadata of a shard say of its rows; None where they say nothing."""
+        metadata = self.shards[number].metadata
+        column = None if metadata is None else metadata.caption if what == "caption" else metadata.image
+        return None if metadata is None or column is None else metadata.read(column, first, end)
 
     def picture(self, row: int) -> Array | None:
         """The picture its metadata name, if that is a picture inside the folder; else None."""
-        (number, first, end), *_ = self._spans(row, row + 1)
-        metadata = self.shards[number].metadata
-        if metadata is None or metadata.image is None:
-            return None
         try:
-            name = metadata.read(metadata.image, first, end)[0]
+            name = (self._said("image", *next(self._spans(row, row + 1))) or [""])[0]
             if isinstance(self.root, StoredPath):
                 return _stored_picture(self.root, name)
             path = picture_in(self.root, name)
@@ -193,7 +177,7 @@ class EmbeddingFiles(EmbeddingCollection):
             return None
 
     def place(self, row: int) -> tuple[str, int]:
-        (number, first, _), *_ = self._spans(row, row + 1)
+        number, first, _ = next(self._spans(row, row + 1))
         path = self.shards[number].images.path
         return name_in(path, self.root) or path.name, first
 
@@ -232,13 +216,8 @@ class EmbeddingFiles(EmbeddingCollection):
                 self._array(number, side).expect(first, end)
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """(shard, first row, end) within each shard that has some of the rows; a span is never empty."""
-        start, stop = max(0, start), min(stop, len(self))
-        while start < stop:
-            number = int(np.searchsorted(self.starts, start, side="right")) - 1
-            first, end = int(self.starts[number]), min(stop, int(self.starts[number + 1]))
-            yield number, start - first, end - first
-            start = end
+        """(shard, first row in it, end) of each shard that has some of the rows."""
+        return spans(self.starts, start, stop)
 
 
 class Embeddings(Format):

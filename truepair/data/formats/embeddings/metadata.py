@@ -12,7 +12,7 @@ import numpy as np
 
 from truepair.data import columns
 from truepair.data.pairs import IntArray
-from truepair.data.storage.stored_path import FilePath, StoredFile, StoredPath
+from truepair.data.storage.stored_path import FilePath, StoredFile, StoredPath, gone
 from truepair.errors import InputError
 from truepair.files import require_file
 
@@ -75,7 +75,7 @@ class RowGroups:
                 self.footer = path, file.metadata
                 return _as_bytes(file.read_row_group(group, columns=[column]).column(0))
         except (OSError, pa.ArrowException) as error:
-            raise _gone(path, error) from error
+            raise gone(path, error) from error
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was read: a copy in another process reads for itself."""
@@ -85,8 +85,7 @@ class RowGroups:
 class ParquetMetadata(Metadata):
     """A parquet file with a caption, and perhaps a path or a key, for each row.
 
-    Raises:
-        InputError: the file is missing, no parquet, or damaged: every column that is used is read once.
+    Every column that is used is read once, so that a damaged file is refused at the beginning.
     """
 
     def __init__(self, path: FilePath, cache: RowGroups) -> None:
@@ -112,14 +111,10 @@ class ParquetMetadata(Metadata):
         self.rows = int(self.starts[-1])
 
     def read(self, column: str, start: int, stop: int) -> list[str]:
-        start, stop = max(0, start), min(stop, self.rows)
         found: list[str] = []
-        while start < stop:
-            group = int(np.searchsorted(self.starts, start, side="right")) - 1
-            first, end = int(self.starts[group]), min(stop, int(self.starts[group + 1]))
-            values = self.cache.get(self.path, group, column).slice(start - first, end - start)
+        for group, first, end in spans(self.starts, start, stop):
+            values = self.cache.get(self.path, group, column).slice(first, end - first)
             found += [(value or b"").decode("utf-8", "replace") for value in values.to_pylist()]
-            start = end
         return found
 
 
@@ -128,9 +123,6 @@ class LineMetadata(Metadata):
 
     `not_utf8` counts the lines that are not UTF-8, and `first_not_utf8` is the first of them, from 0; their bytes are
     read as if they were Windows-1252.
-
-    Raises:
-        InputError: the file cannot be read.
     """
 
     caption = "caption"
@@ -153,11 +145,9 @@ class LineMetadata(Metadata):
         self.rows, self.marks = row + 1, np.array([*marks, place], dtype=np.int64)
 
     def read(self, column: str, start: int, stop: int) -> list[str]:
-        found = []
-        for line in self.lines(start, stop):
-            text = line.decode("utf-8") if _is_utf8(line) else line.decode("cp1252", "replace")
-            found.append(text.removeprefix("\ufeff").strip())
-        return found
+        lines = self.lines(start, stop)
+        texts = (line.decode("utf-8") if _is_utf8(line) else line.decode("cp1252", "replace") for line in lines)
+        return [text.removeprefix("\ufeff").strip() for text in texts]
 
     def lines(self, start: int, stop: int) -> Iterator[bytes]:
         """The lines [start, stop) as they are, with their line ends."""
@@ -174,7 +164,17 @@ class LineMetadata(Metadata):
                     if row >= start:
                         yield line
         except OSError as error:
-            raise _gone(self.path, error) from error
+            raise gone(self.path, error) from error
+
+
+def spans(starts: IntArray, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """(part, first row in it, end) of each part that has some of the rows; part k begins with row `starts[k]`."""
+    start, stop = max(0, start), min(stop, int(starts[-1]))
+    while start < stop:
+        part = int(np.searchsorted(starts, start, side="right")) - 1
+        first, end = int(starts[part]), min(stop, int(starts[part + 1]))
+        yield part, start - first, end - first
+        start = end
 
 
 def picture_in(root: Path, name: str) -> Path | None:
@@ -184,11 +184,6 @@ def picture_in(root: Path, name: str) -> Path | None:
         return path if path.is_relative_to(root) and path.is_file() else None
     except (OSError, ValueError):  # a name that no file can have
         return None
-
-
-def _gone(path: FilePath, error: Exception) -> InputError:
-    said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-    return InputError(f"{path} cannot be read any more ({said}); leave it in place")
 
 
 def open_parquet(path: FilePath, footer: Any = None) -> Any:
@@ -212,10 +207,9 @@ def _as_bytes(values: Any) -> Any:
     """An Arrow column of text or whole numbers as large binary: bytes that are not UTF-8 must not raise later."""
     import pyarrow as pa
 
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_dictionary(values.type):
-        values = values.cast(kind)
-    if pa.types.is_integer(kind):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_integer(values.type):
         values = values.cast(pa.string())
     return values.cast(pa.large_binary())
 

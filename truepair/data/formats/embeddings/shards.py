@@ -38,125 +38,110 @@ class Shard:
         return self.images.rows
 
 
-def find_shards(folder: FilePath, cache: RowGroups) -> tuple[list[Shard], list[Problem]]:
-    """The usable shards of a folder in clip-retrieval's layout by number, and what is wrong with the others."""
-    problems: list[Problem] = []
-    files = {part: _numbered(folder, part, problems) for part in _PARTS}
-    _expect_headers([*files["img_emb"].values(), *files["text_emb"].values()])
-    shards = []
-    for number in sorted(files["img_emb"] | files["text_emb"]):
-        missing = next((part for part in ("img_emb", "text_emb") if number not in files[part]), None)
-        if missing is not None:
-            there = files["text_emb" if missing == "img_emb" else "img_emb"][number]
-            detail = f"it has no file of the same number in {missing}/; copy that there, or compute it again"
-            problems.append(_problem(folder, there, "missing-file", detail))
-            continue
-        images, texts = files["img_emb"][number], files["text_emb"][number]
-        metadata = files["metadata"].get(number)
-        shard = _open_shard(folder, _digits(images), images, texts, metadata, cache, problems)
-        shards += [] if shard is None else [shard]
-    for number in sorted(set(files["metadata"]) - set(files["img_emb"]) - set(files["text_emb"])):
-        detail = "there are no vectors of the same number; copy them there, or compute them again"
-        problems.append(_problem(folder, files["metadata"][number], "missing-file", detail))
-    return _of_one_width(folder, shards, problems), problems
+class ShardReader:
+    """Opens the shards of a folder or of a store; what cannot be used is told in `problems`, by names within `root`."""
 
+    def __init__(self, root: FilePath) -> None:
+        self.root, self.cache = root, RowGroups()
+        self.problems: list[Problem] = []
 
-def open_aligned(
-    root: FilePath, images: FilePath, texts: FilePath, metadata: FilePath | None, cache: RowGroups
-) -> tuple[list[Shard], list[Problem]]:
-    """Two arrays as one shard, or none and what is wrong with them; files are named relative to `root`."""
-    problems: list[Problem] = []
-    shard = _open_shard(root, "", images, texts, metadata, cache, problems)
-    return [] if shard is None else [shard], problems
+    def numbered(self) -> list[Shard]:
+        """The usable shards of clip-retrieval's layout, by number."""
+        files = {part: self._files(part) for part in _PARTS}
+        _expect_headers([*files["img_emb"].values(), *files["text_emb"].values()])
+        shards = []
+        for number in sorted(files["img_emb"] | files["text_emb"]):
+            missing = next((part for part in ("img_emb", "text_emb") if number not in files[part]), None)
+            if missing is not None:
+                there = files["text_emb" if missing == "img_emb" else "img_emb"][number]
+                detail = f"it has no file of the same number in {missing}/; copy that there, or compute it again"
+                self._note(there, "missing-file", detail)
+                continue
+            images, texts = files["img_emb"][number], files["text_emb"][number]
+            shards += self.open(_digits(images), images, texts, files["metadata"].get(number))
+        for number in sorted(set(files["metadata"]) - set(files["img_emb"]) - set(files["text_emb"])):
+            detail = "there are no vectors of the same number; copy them there, or compute them again"
+            self._note(files["metadata"][number], "missing-file", detail)
+        return self._of_one_width(shards)
 
+    def open(self, name: str, images: FilePath, texts: FilePath, metadata: FilePath | None) -> list[Shard]:
+        """Two arrays as one shard, or none where they cannot be used."""
+        sides = []
+        for path in (images, texts):
+            try:
+                sides.append(open_vectors(path))
+            except InputError as error:
+                self._note(path, "broken-array", str(error))
+        if len(sides) < 2:
+            return []
+        one, other = sides
+        for reason, what, mine, its in (
+            ("different-length", "rows", one.rows, other.rows),
+            ("different-width", "numbers a row", one.width, other.width),
+        ):
+            if mine != its:
+                detail = f"it has {mine} {what}, {texts.name} has {its}; both must agree. Compute the two anew together"
+                self._note(images, reason, detail)
+                return []
+        return [Shard(name, one, other, None if metadata is None else self._metadata(metadata, one.rows))]
 
-def _open_shard(
-    root: FilePath,
-    name: str,
-    images: FilePath,
-    texts: FilePath,
-    metadata: FilePath | None,
-    cache: RowGroups,
-    problems: list[Problem],
-) -> Shard | None:
-    sides = []
-    for path in (images, texts):
+    def _metadata(self, path: FilePath, rows: int) -> Metadata | None:
+        """The metadata if they can be read and fit; what is amiss is told, and the vectors are used without them."""
+
+        def note(reason: str, detail: str, row: int = -1) -> None:
+            self._note(path, reason, f"{detail}; the vectors are used all the same", row, used=True)
+
+        metadata: Metadata
         try:
-            sides.append(open_vectors(path))
+            metadata = LineMetadata(path) if path.suffix == ".txt" else ParquetMetadata(path, self.cache)
         except InputError as error:
-            problems.append(_problem(root, path, "broken-array", str(error)))
-    if len(sides) < 2:
-        return None
-    for reason, what, one, other in (
-        ("different-length", "rows", sides[0].rows, sides[1].rows),
-        ("different-width", "numbers a row", sides[0].width, sides[1].width),
-    ):
-        if one != other:
-            detail = f"it has {one} {what}, {texts.name} has {other}; both must agree. Compute the two anew together"
-            problems.append(_problem(root, images, reason, detail))
+            note("broken-metadata", str(error))
             return None
-    return Shard(name, sides[0], sides[1], _open_metadata(root, metadata, sides[0].rows, cache, problems))
+        if metadata.rows != rows:
+            detail = f"it has {metadata.rows} rows for {rows} vectors, so nobody knows which belongs where"
+            note("different-length", detail)
+            return None
+        if isinstance(metadata, ParquetMetadata) and metadata.caption is None:
+            found = ", ".join(metadata.columns) or "none"
+            note("no-captions", f"its columns are {found}; expected one named caption that holds text")
+        if isinstance(metadata, LineMetadata) and metadata.not_utf8:
+            first = metadata.first_not_utf8
+            detail = (
+                f"{metadata.not_utf8} lines are not UTF-8, the first is line {first + 1}; they are read as Windows-1252"
+            )
+            note("encoding", f"{detail}. Save the file as UTF-8", first)
+        return metadata
 
+    def _of_one_width(self, shards: list[Shard]) -> list[Shard]:
+        """The shards of the width that most rows have."""
+        rows_of_width: Counter[int] = Counter()
+        for shard in shards:
+            rows_of_width[shard.images.width] += shard.rows
+        width = max(rows_of_width, key=lambda width: (rows_of_width[width], -width), default=0)
+        for shard in shards:
+            if shard.images.width != width:
+                found = f"its vectors have {shard.images.width} numbers"
+                detail = f"{found}, those of most rows {width}; expected one model's"
+                self._note(shard.images.path, "different-width", detail)
+        return [shard for shard in shards if shard.images.width == width]
 
-def _open_metadata(
-    root: FilePath, path: FilePath | None, rows: int, cache: RowGroups, problems: list[Problem]
-) -> Metadata | None:
-    """The metadata if they can be read and fit; what is amiss is told, and the vectors are used without them."""
-    if path is None:
-        return None
+    def _files(self, part: str) -> dict[int, FilePath]:
+        stem, ending = _PARTS[part]
+        pattern = re.compile(re.escape(stem) + r"\d+" + re.escape(ending), re.ASCII)
+        found: dict[int, FilePath] = {}
+        for path in files_in(self.root / part):
+            if not pattern.fullmatch(path.name):
+                continue
+            if (number := int(_digits(path))) in found:
+                detail = f"{found[number].name} has the same number and is used; remove one of the two"
+                self._note(path, "repeated-number", detail)
+            else:
+                found[number] = path
+        return found
 
-    def note(reason: str, detail: str, row: int = -1) -> None:
-        problems.append(_problem(root, path, reason, f"{detail}; the vectors are used all the same", row, used=True))
-
-    metadata: Metadata
-    try:
-        metadata = LineMetadata(path) if path.suffix == ".txt" else ParquetMetadata(path, cache)
-    except InputError as error:
-        note("broken-metadata", str(error))
-        return None
-    if metadata.rows != rows:
-        note("different-length", f"it has {metadata.rows} rows for {rows} vectors, so nobody knows which belongs where")
-        return None
-    if isinstance(metadata, ParquetMetadata) and metadata.caption is None:
-        found = ", ".join(metadata.columns) or "none"
-        note("no-captions", f"its columns are {found}; expected one named caption that holds text")
-    if isinstance(metadata, LineMetadata) and metadata.not_utf8:
-        note(
-            "encoding",
-            f"{metadata.not_utf8} lines are not UTF-8, the first is line {metadata.first_not_utf8 + 1}; they are read "
-            "as Windows-1252. Save the file as UTF-8",
-            metadata.first_not_utf8,
-        )
-    return metadata
-
-
-def _of_one_width(folder: FilePath, shards: list[Shard], problems: list[Problem]) -> list[Shard]:
-    """The shards of the width that most rows have."""
-    rows_of_width: Counter[int] = Counter()
-    for shard in shards:
-        rows_of_width[shard.images.width] += shard.rows
-    width = max(rows_of_width, key=lambda width: (rows_of_width[width], -width), default=0)
-    for shard in shards:
-        if shard.images.width != width:
-            detail = f"its vectors have {shard.images.width} numbers, those of most rows {width}; expected one model's"
-            problems.append(_problem(folder, shard.images.path, "different-width", detail))
-    return [shard for shard in shards if shard.images.width == width]
-
-
-def _numbered(folder: FilePath, part: str, problems: list[Problem]) -> dict[int, FilePath]:
-    stem, ending = _PARTS[part]
-    pattern = re.compile(re.escape(stem) + r"\d+" + re.escape(ending), re.ASCII)
-    found: dict[int, FilePath] = {}
-    for path in files_in(folder / part):
-        if not pattern.fullmatch(path.name):
-            continue
-        number = int(_digits(path))
-        if number in found:
-            detail = f"{found[number].name} has the same number and is used; remove one of the two"
-            problems.append(_problem(folder, path, "repeated-number", detail))
-        else:
-            found[number] = path
-    return found
+    def _note(self, path: FilePath, reason: str, detail: str, row: int = -1, *, used: bool = False) -> None:
+        name = name_in(path, self.root) or path.name
+        self.problems.append(Problem(path.name, name, row, reason, detail, used))
 
 
 def _digits(path: FilePath) -> str:
@@ -169,7 +154,3 @@ def _expect_headers(paths: Sequence[FilePath]) -> None:
         with suppress(OSError, InputError):  # told when it is opened
             if isinstance(path, StoredPath):
                 path.expect(0, min(HEADER_BYTES, path.size))
-
-
-def _problem(root: FilePath, path: FilePath, reason: str, detail: str, row: int = -1, *, used: bool = False) -> Problem:
-    return Problem(path.name, name_in(path, root) or path.name, row, reason, detail, used)
