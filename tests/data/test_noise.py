@@ -210,7 +210,7 @@ def npz(array: Any) -> bytes:
 
 EXPECTED = r".*expected 10 whole numbers \(one a caption\) or 5 \(one an image\)"
 BAD = {
-    "length": (npy(np.arange(7)), r"has 7 entries for made;" + EXPECTED + ".*Use the index file made for this split"),
+    "length": (npy(np.arange(7)), r"has 7 entries;" + EXPECTED + " for made,.*Use the index file made for this split"),
     "float": (npy(np.zeros(10)), r"holds float64 of shape \(10,\);" + EXPECTED + r".*astype\(np.int64\)"),
     "bool": (npy(np.zeros(10, bool)), "holds bool of shape"),
     "rank": (npy(np.zeros((2, 5), np.int64)), r"holds int64 of shape \(2, 5\);" + EXPECTED),

@@ -13,8 +13,8 @@ from pyarrow import parquet
 import truepair
 from tests.faults.damage import OPTIONS, train
 from truepair.cli.main import main, one_line
-from truepair.data.learnable import nothing_to_learn
 from truepair.data.pictures.decode import Budget, read_picture
+from truepair.data.statistics import nothing_to_learn
 from truepair.data.text import MOST_WORDS, Vocabulary
 
 BIG = 3000  # pixels a side

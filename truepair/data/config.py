@@ -96,14 +96,7 @@ class DataConfig(Options):
     @property
     def reading(self) -> Reading:
         return Reading(
-            table=self.table,
-            caption=self.caption,
-            image=self.image,
-            label=self.label,
-            dev_pairs=self.dev_pairs,
-            dev_share=self.dev_share,
-            test_share=self.test_share,
-            split_seed=self.split_seed,
+            **{field.name: getattr(self, field.name) for field in fields(Reading) if hasattr(self, field.name)}
         )
 
     def resolved(self) -> DataConfig:

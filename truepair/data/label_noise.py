@@ -7,18 +7,15 @@ is the realised rate, `rate` only the nominal one. The pairs themselves stay as 
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from truepair.data.index_files import read_npy_index
-from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.data.index_files import read_index, write_index
+from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
-from truepair.files import read_file, write_bytes_atomically
 
 
 def inject_label_noise(
@@ -84,9 +81,7 @@ def write_label_index(pairs: Pairs, path: Path | str) -> None:
         InputError: the pairs have no labels, or the file exists with other content.
         TruepairError: the file cannot be written.
     """
-    buffer = BytesIO()
-    np.save(buffer, _given(pairs), allow_pickle=False)
-    write_bytes_atomically(path, buffer.getvalue(), overwrite=False)
+    write_index(path, _given(pairs))
 
 
 def apply_label_index(pairs: Pairs, path: Path | str) -> Pairs:
@@ -99,28 +94,13 @@ def apply_label_index(pairs: Pairs, path: Path | str) -> Pairs:
         InputError: the pairs have no labels; the file is missing or not of this form, of the wrong length, or an entry
             is not the number of a class; the lists of a .json file differ in a row.
     """
-    path, truth = Path(path), _truth(pairs)
-    largest = len(pairs.class_names) - 1
-    expected = f"expected {len(pairs)} whole numbers, one a pair of {pairs.name}, from 0 to {largest}"
-    index = _read_json(path, expected) if path.suffix == ".json" else read_npy_index(path, expected)
-    if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise InputError(
-            f"{path} holds {index.dtype} of shape {index.shape}; {expected}. "
-            "Convert it with np.save(path, np.load(path).astype(np.int64).ravel()), or write it again"
-        )
-    if len(index) != len(pairs):
-        raise InputError(
-            f"{path} has {len(index)} entries; {expected}. Use the index file made for this split of this data set, "
-            "with the same classes left out"
-        )
-    outside = np.flatnonzero((index < 0) | (index >= len(pairs.class_names)))
-    if len(outside):
-        row = int(outside[0])
-        raise InputError(
-            f"{path}, row {row} (from 0): the class number is {index[row]}; {expected}. {len(outside)} rows are out of "
-            "range: use the index file made for this split of this data set, with the same classes left out"
-        )
-    return replace(pairs, labels=index.astype(np.int64), true_labels=truth)
+    truth, classes = _truth(pairs), len(pairs.class_names)
+    expected = f"expected {len(pairs)} whole numbers, one a pair of {pairs.name}, from 0 to {classes - 1}"
+    made_for = "the index file made for this split of this data set, with the same classes left out"
+    index = read_index(
+        Path(path), expected, lengths=(len(pairs),), below=classes, what="class", made_for=made_for, lists=True
+    )
+    return replace(pairs, labels=index, true_labels=truth)
 
 
 def _given(pairs: Pairs) -> IntArray:
@@ -155,35 +135,3 @@ def _checked_partners(partner: IntArray, classes: int) -> IntArray:
         row = int(outside[0])
         raise InputError(f"partner[{row}] is {partner[row]}; expected the number of a class, 0 … {classes - 1}")
     return partner.astype(np.int64)
-
-
-def _read_json(path: Path, expected: str) -> Array:
-    try:
-        content = json.loads(read_file(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}); {expected}. Check the path") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON ({error}); {expected}. Copy or download the file again") from error
-    lists = content if isinstance(content, list) and content and isinstance(content[0], list) else [content]
-    first, *others = (_class_numbers(path, entry, expected) for entry in lists)
-    for modality, other in enumerate(others, start=1):
-        if len(other) != len(first):
-            raise InputError(f"{path}: list 0 has {len(first)} entries and list {modality} {len(other)}; {expected}")
-        differ = np.flatnonzero(first != other)
-        if len(differ):
-            row = int(differ[0])
-            raise InputError(
-                f"{path}, row {row} (from 0): list 0 says {first[row]} and list {modality} {other[row]}; expected one "
-                f"class a pair. {len(differ)} rows differ, as where noise was drawn for each modality on its own: keep "
-                "one list in the file"
-            )
-    return first
-
-
-def _class_numbers(path: Path, entries: Any, expected: str) -> IntArray:
-    if not isinstance(entries, list):
-        raise InputError(f"{path} holds {type(entries).__name__} where a list should be; {expected}")
-    for row, entry in enumerate(entries):
-        if type(entry) is not int or abs(entry) >= 2**31:
-            raise InputError(f"{path}, row {row} (from 0): found {str(entry)[:40]!r}; {expected}. Repair the entry")
-    return np.array(entries, dtype=np.int64)

@@ -7,16 +7,14 @@ realised rate, `rate` only the nominal one.
 from __future__ import annotations
 
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from truepair.data.index_files import read_npy_index
+from truepair.data.index_files import read_index, write_index
 from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
-from truepair.files import write_bytes_atomically
 
 
 def inject_noise(
@@ -73,9 +71,7 @@ def write_noise_index(pairs: Pairs, path: Path | str, *, layout: Literal["captio
     copies = pairs.images.copies
     if copies > 1:  # the field's codes read the files as they are: the first row of the image is meant
         index = copies * (index if layout == "caption" else np.repeat(index, copies))
-    buffer = BytesIO()
-    np.save(buffer, index, allow_pickle=False)
-    write_bytes_atomically(path, buffer.getvalue(), overwrite=False)
+    write_index(path, index)
 
 
 def apply_noise_index(pairs: Pairs, path: Path | str) -> Pairs:
@@ -88,9 +84,12 @@ def apply_noise_index(pairs: Pairs, path: Path | str) -> Pairs:
         InputError: the file is missing, not a plain .npy file, not one row of whole numbers, of the wrong length, or
             an entry is not the number of an image.
     """
-    index = _read_index(Path(path), pairs)
-    truth = _truth(pairs)
-    copies = pairs.images.copies
+    truth, copies = _truth(pairs), pairs.images.copies
+    texts, images = len(pairs.texts), len(pairs.images) * copies
+    expected = f"expected {texts} whole numbers (one a caption) or {images} (one an image) for {pairs.name}, each the "
+    expected += f"number of an image, 0 ... {images - 1}"
+    made_for = "the index file made for this split of this data set"
+    index = read_index(Path(path), expected, lengths=(texts, images), below=images, what="image", made_for=made_for)
     if len(index) == len(pairs.texts):
         image_index = index[pairs.text_index] // copies
     else:
@@ -144,27 +143,3 @@ def _image_layout(pairs: Pairs) -> IntArray:
             'Write layout="caption", or inject noise of kind "image"'
         )
     return index
-
-
-def _read_index(path: Path, pairs: Pairs) -> IntArray:
-    texts, images = len(pairs.texts), len(pairs.images) * pairs.images.copies
-    expected = f"expected {texts} whole numbers (one a caption) or {images} (one an image), each the number of an image"
-    index = read_npy_index(path, expected)
-    if index.dtype.kind not in "iu" or index.ndim != 1:
-        raise InputError(
-            f"{path} holds {index.dtype} of shape {index.shape}; {expected}. "
-            "Convert it with np.save(path, np.load(path).astype(np.int64).ravel()), or write it again"
-        )
-    if len(index) not in (texts, images):
-        raise InputError(
-            f"{path} has {len(index)} entries for {pairs.name}; {expected}. "
-            "Use the index file made for this split of this data set"
-        )
-    outside = np.flatnonzero((index < 0) | (index >= images))
-    if len(outside):
-        row = int(outside[0])
-        raise InputError(
-            f"{path}, row {row} (from 0): the image number is {index[row]}; {expected}, 0 ... {images - 1}. "
-            f"{len(outside)} rows are out of range: use the index file made for this split of this data set"
-        )
-    return index.astype(np.int64)

@@ -98,7 +98,7 @@ class Images:
             self,
             features=self.features[rows],
             ids=tuple(self.ids[row] for row in rows.tolist()),
-            pictures=None if self.pictures is None else self.pictures[rows],
+            pictures=_rows_of(self.pictures, rows),
             files=None if self.files is None else self.files.take(rows),
         )
 
@@ -129,7 +129,7 @@ class Texts:
         return Texts(
             tuple(self.captions[row] for row in rows.tolist()),
             tuple(self.ids[row] for row in rows.tolist()),
-            None if self.features is None else self.features[rows],
+            _rows_of(self.features, rows),
         )
 
 
@@ -172,31 +172,33 @@ class Pairs:
                 f"{self.name}: image features have shape {self.images.features.shape}; expected (images, regions, "
                 "width) or (images, width)"
             )
-        check_count(self.name, "image ids", len(self.images.ids), len(self.images))
-        check_count(self.name, "text ids", len(self.texts.ids), len(self.texts))
-        check_index(self.name, "image_index", self.image_index, len(self.images))
-        check_index(self.name, "text_index", self.text_index, len(self.texts))
-        check_count(self.name, "text_index", len(self.text_index), len(self.image_index))
-        if self.true_image is not None:
-            check_index(self.name, "true_image", self.true_image, len(self.images))
-            check_count(self.name, "true_image", len(self.true_image), len(self.image_index))
+        count = len(self.image_index)
+        for what, size, expected in (
+            ("image ids", len(self.images.ids), len(self.images)),
+            ("text ids", len(self.texts.ids), len(self.texts)),
+            ("source rows", len(self.source_rows) or count, count),
+            ("pair ids", count if self.pair_ids is None else len(self.pair_ids), count),
+        ):
+            if size != expected:
+                raise InputError(f"{self.name}: {size} {what} for {expected} entries; there must be one for each")
+        for column, index, below in (
+            ("image_index", self.image_index, len(self.images)),
+            ("text_index", self.text_index, len(self.texts)),
+            ("true_image", self.true_image, len(self.images)),
+            ("labels", self.labels, len(self.class_names)),
+            ("true_labels", self.true_labels, len(self.class_names)),
+        ):
+            if index is not None:
+                _check_index(f"{self.name}: {column}", index, count, below)
         if self.texts.features is not None and self.texts.features.shape[:1] != (len(self.texts),):
             raise InputError(
                 f"{self.name}: text features have shape {self.texts.features.shape} for {len(self.texts)} texts; "
                 "expected (texts, width)"
             )
-        for column, labels in (("labels", self.labels), ("true_labels", self.true_labels)):
-            if labels is not None:
-                check_count(self.name, column, len(labels), len(self.image_index))
-                check_index(self.name, column, labels, len(self.class_names))
         if self.true_labels is not None and self.labels is None:
             raise InputError(f"{self.name}: true labels without given labels; give both")
-
         if not len(self.source_rows):
-            object.__setattr__(self, "source_rows", np.arange(len(self), dtype=np.int64))
-        check_count(self.name, "source rows", len(self.source_rows), len(self))
-        if self.pair_ids is not None:
-            check_count(self.name, "pair ids", len(self.pair_ids), len(self))
+            object.__setattr__(self, "source_rows", np.arange(count, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.image_index)
@@ -257,9 +259,9 @@ class Pairs:
             self,
             image_index=self.image_index[rows],
             text_index=self.text_index[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            true_image=None if self.true_image is None else self.true_image[rows],
-            true_labels=None if self.true_labels is None else self.true_labels[rows],
+            labels=_rows_of(self.labels, rows),
+            true_image=_rows_of(self.true_image, rows),
+            true_labels=_rows_of(self.true_labels, rows),
             source_rows=self.source_rows[rows],
             pair_ids=None if self.pair_ids is None else [self.pair_ids[row] for row in rows.tolist()],
         )
@@ -273,13 +275,9 @@ class Pairs:
         texts, text_index = np.unique(self.text_index[inside], return_inverse=True)
         images = self.images
         if count < len(images):  # slices, so that what is memory-mapped stays so
-            images = replace(
-                images,
-                features=images.features[:count],
-                ids=images.ids[:count],
-                pictures=None if images.pictures is None else images.pictures[:count],
-                files=None if images.files is None else images.files.take(np.arange(count)),
-            )
+            files = None if images.files is None else images.files.take(np.arange(count))
+            pictures = _rows_of(images.pictures, slice(count))
+            images = Images(images.features[:count], images.ids[:count], pictures, files, images.copies)
         return replace(
             self.take(inside), images=images, texts=self.texts.take(texts), text_index=text_index.astype(np.int64)
         )
@@ -314,16 +312,17 @@ class Pairs:
         return self.take(np.flatnonzero(~mismatched))
 
 
-def check_count(name: str, what: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise InputError(f"{name}: {found} {what} for {expected} entries; there must be one for each")
+def _rows_of(column: Array | None, rows: Any) -> Any:
+    return None if column is None else column[rows]
 
 
-def check_index(name: str, column: str, index: IntArray, size: int) -> None:
-    """Refuse an index column that is not int64 of rank 1 within [0, size)."""
+def _check_index(what: str, index: IntArray, count: int, below: int) -> None:
+    """Refuse an index column that is not int64 of rank 1, of this length, within [0, below)."""
     if index.dtype != np.int64 or index.ndim != 1:
-        raise InputError(f"{name}: {column} is {index.dtype} of shape {index.shape}; expected int64 of rank 1")
-    outside = np.flatnonzero((index < 0) | (index >= size))
+        raise InputError(f"{what} is {index.dtype} of shape {index.shape}; expected int64 of rank 1")
+    if len(index) != count:
+        raise InputError(f"{what} has {len(index)} entries for {count} pairs; there must be one for each")
+    outside = np.flatnonzero((index < 0) | (index >= below))
     if len(outside):
         row = int(outside[0])
-        raise InputError(f"{name}: {column}[{row}] is {index[row]}, outside 0 … {size - 1}")
+        raise InputError(f"{what}[{row}] is {index[row]}, outside 0 … {below - 1}")

@@ -43,9 +43,6 @@ def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: fl
     Args:
         dev_share, test_share: of the images, in [0, 1); None for no such split. What is left is "train".
         seed: of the draw, which depends on it and the number of images alone; the order of the source stays.
-
-    Raises:
-        InputError: nothing is left for the split.
     """
     shares = {"dev": dev_share or 0.0, "test": test_share or 0.0}
     asked, images = plain_name(split), len(pairs.images)
@@ -63,11 +60,7 @@ def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: fl
 
 
 def check_shares(source: object, split: str, dev_share: float | None, test_share: float | None) -> None:
-    """Refuse, before a source without splits is read, shares that cannot be drawn, or a split without a share.
-
-    Raises:
-        InputError: a share is out of range, nothing would be left to train on, or the split has no share.
-    """
+    """Refuse, before a source without splits is read, shares that cannot be drawn, or a split without a share."""
     for option, share in (("--dev-share", dev_share), ("--test-share", test_share)):
         if share is not None and not 0 < share < 1:
             raise InputError(f"{option} is {share}; expected a share of the images above 0 and below 1")

@@ -13,7 +13,7 @@ import numpy as np
 from truepair.data.collection import Collection, EmbeddingCollection
 from truepair.data.description import MOST_PROBLEMS, CaptionStatistics, ImageStatistics, Range, SplitDescription
 from truepair.data.formats.precomp.precomp_files import chunks
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import Array, Pairs
 from truepair.data.repeats import copies
 from truepair.data.text import tokenise
 
@@ -42,15 +42,14 @@ class Side:
 def describe_collection(collection: Collection) -> SplitDescription:
     """What a collection holds and the entries of it that cannot be used; embeddings are read in ranges."""
     if isinstance(collection, EmbeddingCollection):
-        described = describe_embeddings(collection)
+        described = _describe_embeddings(collection)
     else:
         described = describe_pairs(collection.load())
-    unusable = [problem for problem in collection.problems if not problem.used]
-    problems = [*unusable, *(problem for problem in collection.problems if problem.used)]
+    problems = sorted(collection.problems, key=lambda problem: problem.used)
     return replace(described, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=len(problems))
 
 
-def describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:
+def _describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:
     images, texts = Side(collection, 0), Side(collection, 1)
     each = copies(images)
     ranges = range(0, len(collection), _ROWS_AT_ONCE)
@@ -70,6 +69,7 @@ def describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:
 
 
 def describe_pairs(pairs: Pairs) -> SplitDescription:
+    classes = [] if pairs.labels is None else np.bincount(pairs.labels, minlength=len(pairs.class_names)).tolist()
     return SplitDescription(
         name=pairs.name,
         images=image_statistics(pairs.images.features),
@@ -80,7 +80,7 @@ def describe_pairs(pairs: Pairs) -> SplitDescription:
         problems=(),
         problem_count=0,
         text_features=image_statistics(pairs.texts.features),
-        class_counts=class_counts_of(pairs),
+        class_counts=dict(zip(pairs.class_names, classes, strict=True)),
         label_noise_rate=pairs.label_noise_rate,
         copies=pairs.images.copies,
     )
@@ -143,17 +143,34 @@ def caption_statistics(captions: Iterable[str]) -> CaptionStatistics:
     )
 
 
-def class_counts_of(pairs: Pairs) -> dict[str, int]:
-    """Pairs of each class as given; empty without labels."""
-    if pairs.labels is None:
-        return {}
-    counts = np.bincount(pairs.labels, minlength=len(pairs.class_names)).tolist()
-    return dict(zip(pairs.class_names, counts, strict=True))
-
-
 def range_of(counts: Counter[int]) -> Range | None:
     """Of values, by how often each occurs."""
     if not counts:
         return None
     mean = sum(value * times for value, times in counts.items()) / counts.total()
     return Range(min(counts), mean, max(counts))
+
+
+def nothing_to_learn(pairs: Pairs) -> list[str]:
+    """Why no model can tell these pairs apart, a sentence for each reason; usually none, and found at once.
+
+    Pairs of which one side never differs are trained on all the same, with a warning.
+    """
+    reasons = [_sameness(f"{pairs.name}: all images", pairs.images.features)]
+    if pairs.texts.features is not None:
+        reasons.append(_sameness(f"{pairs.name}: all texts", pairs.texts.features))
+    else:
+        captions = iter(pairs.texts.captions)
+        words = tokenise(next(captions))
+        if all(tokenise(caption) == words for caption in captions):
+            reasons.append(f"{pairs.name}: all captions have the same words ({' '.join(words)[:60]!r})")
+    return [f"{reason}; nothing can be learned from these pairs, look at their source" for reason in reasons if reason]
+
+
+def _sameness(what: str, features: Array) -> str:
+    if features[0].size == 1:
+        return f"{what} are described by a single number, of which a unit vector keeps the sign alone"
+    first = np.asarray(features[:1])
+    if any((rows != first).any() for _, rows in chunks(features)):
+        return ""
+    return f"{what} are described by {'the same numbers' if first.any() else 'zeros'}"

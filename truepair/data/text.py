@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class Vocabulary:
         words: all words, the specials `<pad>`, `<start>`, `<end>`, `<unk>` and usually `<mask>` among them.
         index: word -> id.
         ordinary: the ids of all words that are not special, ascending.
+        pad, start, end, unknown: the ids of these specials.
 
     Raises:
         InputError: a word occurs twice, a special word is missing, or `<pad>` is not word 0.
@@ -68,6 +69,10 @@ class Vocabulary:
     words: tuple[str, ...]
     index: dict[str, int] = field(init=False, repr=False, compare=False)
     ordinary: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    pad: int = field(init=False, repr=False, compare=False)
+    start: int = field(init=False, repr=False, compare=False)
+    end: int = field(init=False, repr=False, compare=False)
+    unknown: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         index = {word: number for number, word in enumerate(self.words)}
@@ -85,9 +90,10 @@ class Vocabulary:
                 f"vocabulary: {PAD} has id {index[PAD]}; expected 0, because batches are padded with 0. "
                 f"Renumber the words or build a new vocabulary with Vocabulary.build(captions)"
             )
-        object.__setattr__(self, "index", index)
         ordinary = tuple(number for number, word in enumerate(self.words) if word not in SPECIALS)
-        object.__setattr__(self, "ordinary", ordinary)
+        ids = {"pad": index[PAD], "start": index[START], "end": index[END], "unknown": index[UNKNOWN]}
+        for name, value in {"index": index, "ordinary": ordinary, **ids}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def build(cls, captions: Iterable[str], *, minimum_count: int = 4) -> Vocabulary:
@@ -119,22 +125,6 @@ class Vocabulary:
         return hashlib.sha256("\0".join(self.words).encode("utf-8")).hexdigest()[:16]
 
     @property
-    def pad(self) -> int:
-        return self.index[PAD]
-
-    @property
-    def start(self) -> int:
-        return self.index[START]
-
-    @property
-    def end(self) -> int:
-        return self.index[END]
-
-    @property
-    def unknown(self) -> int:
-        return self.index[UNKNOWN]
-
-    @property
     def mask(self) -> int:
         """The id of `<mask>`; that of `<unk>` in published vocabularies without a mask, as CRCL's code has it."""
         return self.index.get(MASK, self.unknown)
@@ -164,9 +154,14 @@ class Vocabulary:
             InputError: the file is missing, is not such an object, its ids are not 0 ... n-1 or contradict each
                 other, or a special word other than `<mask>` is missing.
         """
-        word_to_id = _read_words(Path(path))
+        path = Path(path)
+        content = _read_object(path)
+        fault = next(_faults(**content), None)
+        if fault is not None:
+            remedy = "repair the file or build a new one with Vocabulary.build(captions).write(path)"
+            raise InputError(f"{path}: {fault}; {remedy}")
         try:
-            return cls(tuple(sorted(word_to_id, key=word_to_id.__getitem__)))
+            return cls(tuple(sorted(content["word2idx"], key=content["word2idx"].__getitem__)))
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
@@ -185,50 +180,41 @@ class Vocabulary:
         write_json_atomically(path, value, overwrite=False)
 
 
-def _read_words(path: Path) -> dict[str, int]:
-    """`word2idx` of the file, once it is sure that its ids are 0 ... n-1 and that `idx2word` and `idx` agree."""
-    content = _read_object(path)
-    word_to_id, id_to_word, following = content["word2idx"], content["idx2word"], content["idx"]
-    remedy = "repair the file or build a new one with Vocabulary.build(captions).write(path)"
-    if not isinstance(word_to_id, dict) or not isinstance(id_to_word, dict):
-        raise InputError(f"{path}: word2idx and idx2word must both be JSON objects; {remedy}")
-    size = len(word_to_id)
-    for word, number in word_to_id.items():
+def _faults(word2idx: Any, idx2word: Any, idx: Any) -> Iterator[str]:
+    """Why the ids are not 0 ... n-1, or `idx2word` and `idx` do not agree."""
+    if not isinstance(word2idx, dict) or not isinstance(idx2word, dict):
+        yield "word2idx and idx2word must both be JSON objects"
+        return
+    size = len(word2idx)
+    for word, number in word2idx.items():
         if type(number) is not int or not 0 <= number < size:
-            raise InputError(
-                f"{path}: word2idx gives {word!r} the id {number!r}; expected whole numbers 0 ... {size - 1}, one for "
-                f"each of its {size} words; {remedy}"
-            )
-        if id_to_word.get(str(number)) != word:
-            raise InputError(
-                f"{path}: word2idx gives {word!r} the id {number}, but idx2word[{str(number)!r}] is "
-                f"{id_to_word.get(str(number))!r}; both must say the same; {remedy}"
-            )
-    if len(id_to_word) != size:
-        raise InputError(f"{path}: idx2word has {len(id_to_word)} words and word2idx {size}; {remedy}")
-    if type(following) is not int or following != size:
-        raise InputError(f"{path}: idx is {following!r}; expected {size}, the number of words; {remedy}")
-    return word_to_id
+            expected = f"expected whole numbers 0 ... {size - 1}, one for each of its {size} words"
+            yield f"word2idx gives {word!r} the id {number!r}; {expected}"
+        elif (other := idx2word.get(str(number))) != word:
+            found = f"idx2word[{str(number)!r}] is {other!r}"
+            yield f"word2idx gives {word!r} the id {number}, but {found}; both must say the same"
+    if len(idx2word) != size:
+        yield f"idx2word has {len(idx2word)} words and word2idx {size}"
+    if type(idx) is not int or idx != size:
+        yield f"idx is {idx!r}; expected {size}, the number of words"
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    form = 'an object with the keys "word2idx", "idx2word" and "idx"'
+    """The three entries of a vocabulary file."""
+    keys, form = ("word2idx", "idx2word", "idx"), 'an object with the keys "word2idx", "idx2word" and "idx"'
+    remedy = "one with Vocabulary.build(captions).write(path)"
     try:
         content = json.loads(read_file(path))
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be read ({error.strerror or error}); expected a vocabulary file. Check the path, or write "
-            "one with Vocabulary.build(captions).write(path)"
-        ) from error
+        found = f"cannot be read ({error.strerror or error}); expected a vocabulary file"
+        raise InputError(f"{path} {found}. Check the path, or write {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON ({error}); expected {form}. Download or build the file again") from error
-    missing = ["word2idx", "idx2word", "idx"]
-    if isinstance(content, dict):
-        missing = [key for key in missing if key not in content]
+    missing = [key for key in keys if not isinstance(content, dict) or key not in content]
     if missing:
         found = f"the keys {sorted(content)[:8]}" if isinstance(content, dict) else type(content).__name__
         raise InputError(
             f"{path}: {', '.join(missing)} missing (found {found}); expected {form}. "
-            "Is this the vocabulary file? Otherwise build one with Vocabulary.build(captions).write(path)"
+            f"Is this the vocabulary file? Otherwise build {remedy}"
         )
-    return dict(content)
+    return {key: content[key] for key in keys}

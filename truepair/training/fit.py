@@ -13,8 +13,8 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
-from truepair.data.learnable import nothing_to_learn
 from truepair.data.pairs import Pairs
+from truepair.data.statistics import nothing_to_learn
 from truepair.device import check_memory, resolve_device
 from truepair.engines.config import EngineConfig
 from truepair.engines.retrieval_model import (

@@ -78,9 +78,6 @@ def describe_all(
         key: changes whenever any of the pictures does.
         cache: folder of the features; None for `cache_folder()`.
         progress: as in `truepair.progress.Progress`.
-
-    Raises:
-        TruepairError: the cache folder cannot be written to, or its disk is full.
     """
     if not count:
         return Described(np.empty((0, *_ROW_SHAPE), dtype=np.float16), np.empty(0, dtype=np.int64), {})

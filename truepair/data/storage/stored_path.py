@@ -59,12 +59,7 @@ class StoredPath:
             raise self._denied(error) from error
 
     def files(self) -> list[StoredPath]:
-        """The objects of this folder, not of folders within it, by name.
-
-        Raises:
-            InputError: it may not be listed.
-            TruepairError: the store fails.
-        """
+        """The objects of this folder, not of folders within it, by name."""
         entries = [entry for entry in self._listed() if entry["type"] == "file"]
         return sorted((StoredPath(self.store, entry["name"], entry) for entry in entries), key=lambda path: path.inside)
 
@@ -144,11 +139,7 @@ class StoredFile(io.RawIOBase):
 
 
 def as_path(source: str | Path) -> FilePath:
-    """The local path, or the object or folder that a URL names; whether it exists is not asked.
-
-    Raises:
-        InputError: it is a URL that cannot be read here; see `Store`.
-    """
+    """The local path, or the object or folder that a URL names; whether it exists is not asked."""
     if not is_url(source):
         return Path(source).absolute()
     store = Store(str(source))

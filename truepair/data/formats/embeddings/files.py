@@ -58,10 +58,6 @@ def open_embeddings(source: str | Path) -> EmbeddingFiles:
 
     A shard that cannot be used (an array missing, damaged, cut short, of another length or width) is listed in
     `problems`, and its rows are no part of the collection. Metadata that cannot be used leave captions empty.
-
-    Raises:
-        InputError: the source is none of these layouts, or no shard of it can be used.
-        TruepairError: the store in which they lie fails.
     """
     two = _two_files(source)
     if two is not None:

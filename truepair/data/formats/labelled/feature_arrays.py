@@ -53,11 +53,7 @@ class ArrayFile(ABC):
 
 
 def open_arrays(path: Path) -> ArrayFile:
-    """The arrays of a feature file, by its suffix; a .mat file is of version 5 or 7.3.
-
-    Raises:
-        InputError: the file is missing, broken, or not what its suffix says; or it needs h5py, which is not installed.
-    """
+    """The arrays of a feature file, by its suffix; a .mat file is of version 5 or 7.3."""
     try:
         with open_file(path) as file:
             head = file.read(1024)

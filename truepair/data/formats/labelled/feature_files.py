@@ -61,15 +61,19 @@ class LabelledCollection(PairsCollection):
 
     def __init__(self, file: LabelledFile, split: str, dev_pairs: int | None) -> None:
         self.file, self.split, self.dev_pairs = file, plain_name(split), dev_pairs
-        super().__init__(pairs_of(file, split, dev_pairs=dev_pairs))
+        super().__init__(pairs_of(file, split, dev_pairs))
 
     def write(self, selection: Selection, folder: Path) -> None:
-        from truepair.data.formats.labelled.write import write_labelled
-
-        others = [split for split in splits_in(self.file) if split != self.split]
-        splits = {split: pairs_of(self.file, split, dev_pairs=self.dev_pairs) for split in others}
-        name = Path(self.file.name).stem
-        write_labelled(name, {**splits, self.split: self.pairs}, self.split, selection, folder)
+        """An .npz file of the kept pairs of the split, and of the other splits as they were; dev is a part of its own,
+        also where it was carved from the test part. `weights.npy` is float32, a weight for each kept pair.
+        """
+        rows = selection.kept_rows
+        arrays: dict[str, Array] = {"class_names": np.array(self.pairs.class_names)}
+        for split in (split for split in splits_in(self.file) if split != self.split):
+            arrays |= _arrays(pairs_of(self.file, split, self.dev_pairs), split)
+        arrays |= _arrays(self.pairs.take(rows), self.split)
+        np.savez(folder / f"{Path(self.file.name).stem}.npz", **arrays)  # type: ignore[arg-type]
+        np.save(folder / "weights.npy", selection.weights[rows])
 
 
 class LabelledFeatures(Format):
@@ -105,10 +109,6 @@ def open_labelled(path: Path) -> LabelledFile:
     Classes are the distinct labels of all splits in ascending order, named by themselves. A class that occurs in test
     but not in training is kept. Labels are one number a row, or a row of zeros with a single one at the class. Where
     images and texts have labels of their own, the two must agree up to the number they start from.
-
-    Raises:
-        InputError: the file is missing, broken or of an unknown layout; labels are missing, not whole numbers, of one
-            class only, or of image and text differ; the message names array and row.
     """
     path = path.resolve()
     arrays = open_arrays(path)
@@ -135,13 +135,8 @@ def splits_in(file: LabelledFile) -> tuple[str, ...]:
     return tuple(split for split in ("train", "dev", "test") if split in file.parts or (split == "dev" and carved))
 
 
-def pairs_of(file: LabelledFile, split: str, *, dev_pairs: int | None = None) -> Pairs:
-    """The pairs of one split.
-
-    Raises:
-        InputError: counts differ; a feature row is not finite or all zero; the split does not exist; `dev_pairs` is out
-            of range. The message names array and row.
-    """
+def pairs_of(file: LabelledFile, split: str, dev_pairs: int | None) -> Pairs:
+    """The pairs of one split."""
     _check_counts(file)
     split = plain_name(split)
     part, start, stop = _rows(file, split, dev_pairs)
@@ -161,6 +156,19 @@ def pairs_of(file: LabelledFile, split: str, *, dev_pairs: int | None = None) ->
         class_names=file.class_names,
         name=f"{file.name}/{split}",
     )
+
+
+def _arrays(pairs: Pairs, split: str) -> dict[str, Array]:
+    images, texts = pairs.images, pairs.texts
+    assert texts.features is not None
+    assert pairs.labels is not None
+    return {
+        f"{split}_images": images.features[pairs.image_index],
+        f"{split}_texts": texts.features[pairs.text_index],
+        f"{split}_labels": pairs.labels,
+        f"{split}_image_ids": np.array([images.ids[row] for row in pairs.image_index]),
+        f"{split}_text_ids": np.array([texts.ids[row] for row in pairs.text_index]),
+    }
 
 
 def _rows(file: LabelledFile, split: str, dev_pairs: int | None) -> tuple[str, int, int]:

@@ -32,12 +32,7 @@ class Part:
 
 
 def find_parts(path: Path, names: Collection[str], *, labelled: bool = True) -> dict[str, Part]:
-    """The splits among the arrays `names` of a file, `train` always among them; `labelled`: they need labels.
-
-    Raises:
-        InputError: there is no training part, a part lacks its images, texts or labels, or an array of a part goes by
-            two names.
-    """
+    """The splits among the arrays `names` of a file, `train` always among them; `labelled`: they need labels."""
     parts = {split: _find_part(path, names, split, labelled=labelled) for split in SPELLINGS}
     found = {split: part for split, part in parts.items() if part is not None}
     if "train" not in found:

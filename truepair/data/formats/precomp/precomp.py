@@ -15,13 +15,15 @@ ends; quotes in `.tsv` have no special meaning.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from truepair.data.collection import PairsCollection
 from truepair.data.config import Reading
-from truepair.data.description import SplitDescription
+from truepair.data.description import MOST_PROBLEMS, Range, SplitDescription
 from truepair.data.formats.format import Format
 from truepair.data.formats.precomp.precomp_files import (
     PrecompSplit,
@@ -34,6 +36,7 @@ from truepair.data.formats.precomp.precomp_files import (
 from truepair.data.formats.precomp.precomp_problems import find_problems
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.selection import Selection
+from truepair.data.statistics import caption_statistics, image_statistics
 from truepair.errors import InputError
 
 
@@ -70,16 +73,32 @@ class Precomp(Format):
         return any(folder.glob("*_ims.npy")) or any(folder.glob("*_caps.txt"))
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
-        return available_splits(Path(source), complete=False)
+        return available_splits(Path(source))
 
     def open(self, source: str | Path, split: str | None, reading: Reading) -> PrecompCollection:
         split = split or "train"
         return PrecompCollection(load_precomp(source, split, label=reading.label), Path(source), split)
 
     def describe(self, source: str | Path, split: str | None, reading: Reading) -> SplitDescription:
-        from truepair.data.formats.precomp.describe import describe_split
-
-        return describe_split(read_split(source, split or "train"), reading.label)
+        contents = read_split(source, split or "train")
+        problems = find_problems(contents, label=reading.label)
+        shown = tuple(islice(problems, MOST_PROBLEMS))
+        each = copies_in(contents) if contents.captions_per_image is not None and not shown else 1
+        per_image = None if contents.captions_per_image is None else contents.captions_per_image * each
+        header, *rows = [line.split("\t") for line in contents.meta_lines or []] or [[]]
+        classes = column(contents.meta_lines or [], reading.label) if reading.label in header else []
+        return SplitDescription(
+            name=contents.name,
+            images=image_statistics(contents.features),
+            captions=caption_statistics(contents.captions),
+            captions_per_image=None if per_image is None else Range(per_image, per_image, per_image),
+            label_columns={name: len({row[k] for row in rows if k < len(row)}) for k, name in enumerate(header)},
+            mismatch_rate=None,
+            problems=shown,
+            problem_count=len(shown) + sum(1 for _ in problems),
+            class_counts=dict(sorted(Counter(classes).items())),
+            copies=each,
+        )
 
 
 def load_precomp(folder: Path | str, split: str, *, label: str | None = None) -> Pairs:

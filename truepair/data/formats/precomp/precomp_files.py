@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,15 +28,24 @@ class PrecompSplit:
 
     folder: Path
     name: str
-    features_file: Path
     features: Array | None
     features_error: str
     captions_file: Path
     caption_lines: list[str] | None
-    ids_file: Path
     id_lines: list[str] | None
-    meta_file: Path
     meta_lines: list[str] | None
+
+    @property
+    def features_file(self) -> Path:
+        return self.folder / f"{self.name}_ims.npy"
+
+    @property
+    def ids_file(self) -> Path:
+        return self.folder / f"{self.name}_ids.txt"
+
+    @property
+    def meta_file(self) -> Path:
+        return self.folder / f"{self.name}_meta.tsv"
 
     @property
     def captions(self) -> list[str]:
@@ -56,29 +66,18 @@ class PrecompSplit:
         return captions // images if images and captions and captions % images == 0 else None
 
 
-def available_splits(folder: Path | str, *, complete: bool = True) -> tuple[str, ...]:
-    """The names of the splits with both features and captions (`complete`) or with either, in alphabetical order.
-
-    Raises:
-        InputError: `folder` is not a folder.
-    """
-    names = files_of(Path(folder))
-    with_features = {name.removesuffix("_ims.npy") for name in names if name.endswith("_ims.npy")}
-    with_captions = {name.rpartition("_caps.")[0] for name in names if name.endswith(("_caps.txt", "_caps.tsv"))}
-    return tuple(sorted(with_features & with_captions if complete else with_features | with_captions))
+def available_splits(folder: Path | str) -> tuple[str, ...]:
+    """The names of the splits with features or captions, in alphabetical order."""
+    matches = (re.fullmatch(r"(.*)_(ims\.npy|caps\.txt|caps\.tsv)", name, re.DOTALL) for name in files_of(Path(folder)))
+    return tuple(sorted({match[1] for match in matches if match}))
 
 
 def read_split(folder: Path | str, split: str) -> PrecompSplit:
-    """The files of one split as they are; see `load_precomp` for split names that stand for each other.
-
-    Raises:
-        InputError: `folder` is not a folder or has neither features nor captions of the split, or a text file may not
-            be read.
-    """
+    """The files of one split as they are; see `load_precomp` for split names that stand for each other."""
     folder = Path(folder).resolve()
     names = files_of(folder)
 
-    splits = available_splits(folder, complete=False)
+    splits = available_splits(folder)
     name = next(iter(named(split, splits)), "")
     if not name:
         raise InputError(
@@ -87,21 +86,8 @@ def read_split(folder: Path | str, split: str) -> PrecompSplit:
         )
     has_tsv_only = f"{name}_caps.tsv" in names and f"{name}_caps.txt" not in names
     captions_file = folder / f"{name}_caps.{'tsv' if has_tsv_only else 'txt'}"
-    features_file, ids_file, meta_file = (folder / f"{name}_{end}" for end in ("ims.npy", "ids.txt", "meta.tsv"))
-    features, features_error = _map_features(features_file)
-    return PrecompSplit(
-        folder=folder,
-        name=name,
-        features_file=features_file,
-        features=features,
-        features_error=features_error,
-        captions_file=captions_file,
-        caption_lines=_read_lines(captions_file),
-        ids_file=ids_file,
-        id_lines=_read_lines(ids_file),
-        meta_file=meta_file,
-        meta_lines=_read_lines(meta_file),
-    )
+    texts = (_read_lines(file) for file in (captions_file, folder / f"{name}_ids.txt", folder / f"{name}_meta.tsv"))
+    return PrecompSplit(folder, name, *_map_features(folder / f"{name}_ims.npy"), captions_file, *texts)
 
 
 def copies_in(contents: PrecompSplit) -> int:
@@ -149,10 +135,8 @@ def _map_features(path: Path) -> tuple[Array | None, str]:
     """The memory-mapped array, or None and why it cannot be had."""
     try:
         return map_npy(path), ""
-    except OSError as error:
-        return None, error.strerror or str(error)
-    except ValueError as error:
-        return None, str(error)
+    except (OSError, ValueError) as error:
+        return None, getattr(error, "strerror", None) or str(error)
 
 
 def _read_lines(path: Path) -> list[str] | None:

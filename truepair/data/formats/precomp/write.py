@@ -28,11 +28,7 @@ WEIGHTS = "weights.npy"
 
 
 def write_precomp(pairs: Pairs, selection: Selection, source: Path, split: str, folder: Path) -> None:
-    """Writes into the folder; `truepair train` can use it in the place of `source`.
-
-    Raises:
-        InputError: the files of the split are not those that were read.
-    """
+    """Writes into the folder; `truepair train` can use it in the place of `source`."""
     contents = read_split(source, split)
     images_read = len(pairs.images) * pairs.images.copies
     if (contents.image_count, len(contents.captions)) != (images_read, len(pairs.texts)):
@@ -54,7 +50,7 @@ def write_precomp(pairs: Pairs, selection: Selection, source: Path, split: str, 
         source_rows = text_of if per_caption else text_of // (len(pairs.texts) // images_read)
         lines = [contents.meta_lines[1 + row] for row in source_rows]
         _write_lines(folder / contents.meta_file.name, [contents.meta_lines[0], *lines])
-    write_npy(folder / WEIGHTS, (len(rows),), np.float32, [selection.weights[rows]])
+    np.save(folder / WEIGHTS, selection.weights[rows])
     for path in sorted(contents.folder.iterdir()):
         if path.is_file() and path.name != WEIGHTS and not _of_split(path.name, contents):
             _copy(path, folder / path.name)
@@ -81,7 +77,7 @@ def _names(contents: PrecompSplit, pairs: Pairs, images: IntArray, text_of: IntA
 
 def _of_split(name: str, contents: PrecompSplit) -> bool:
     """Whether a file belongs to the split that was read, one that nobody here knows included."""
-    others = (split for split in available_splits(contents.folder, complete=False) if split != contents.name)
+    others = (split for split in available_splits(contents.folder) if split != contents.name)
     owned = name.startswith(f"{contents.name}_")
     return owned and not any(name.startswith(f"{split}_") for split in others if split.startswith(contents.name))
 

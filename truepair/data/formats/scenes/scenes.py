@@ -10,7 +10,7 @@ Which part of a scene is known to whom is fixed by construction:
 `SceneFactors` records all three, so that what a representation keeps and drops can be measured.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -74,14 +74,9 @@ class SceneFactors:
 
     def shared(self) -> dict[str, Ints]:
         """Targets that picture and captions have in common: multi-hot (n, classes), and `count` (n,)."""
-        return {
-            "kind": _multi_hot(self.kind, len(KINDS)),
-            "colour": _multi_hot(self.colour, len(COLOURS)),
-            "size": _multi_hot(self.size, len(SIZES)),
-            "texture": _multi_hot(self.texture, len(TEXTURES)),
-            "place": _multi_hot(self.place, len(PLACES)),
-            "count": (self.kind != ABSENT).sum(axis=1),
-        }
+        classes = {"kind": KINDS, "colour": COLOURS, "size": SIZES, "texture": TEXTURES, "place": PLACES}
+        hot = {name: _multi_hot(getattr(self, name), len(names)) for name, names in classes.items()}
+        return {**hot, "count": (self.kind != ABSENT).sum(axis=1)}
 
     def picture_only(self) -> dict[str, Ints]:
         """Class labels (n,) that no caption gives away."""
@@ -105,8 +100,6 @@ class Scenes:
 
 
 class _Drawn(NamedTuple):
-    """One scene on its way into `Scenes`."""
-
     picture: NDArray[np.uint8]
     captions: tuple[str, ...]
     features: NDArray[np.float16]
@@ -223,16 +216,15 @@ def _factors(drawn: Sequence[_Drawn]) -> SceneFactors:
             row[: len(scene.shapes)] = [getattr(shape, name) for shape in scene.shapes]
         return table
 
+    def per_scene(values: Iterable[object]) -> Ints:
+        return np.array(list(values), dtype=np.int64)
+
     return SceneFactors(
-        kind=per_object("kind"),
-        colour=per_object("colour"),
-        size=per_object("size"),
-        texture=per_object("texture"),
-        place=per_object("place"),
-        background_style=np.array([scene.background.style for scene in drawn], dtype=np.int64),
-        background_colour=np.array([scene.background.colour for scene in drawn], dtype=np.int64),
-        template=np.array([scene.templates for scene in drawn], dtype=np.int64),
-        speaker=np.array([scene.speakers for scene in drawn], dtype=np.int64),
+        **{name: per_object(name) for name in ("kind", "colour", "size", "texture", "place")},
+        background_style=per_scene(scene.background.style for scene in drawn),
+        background_colour=per_scene(scene.background.colour for scene in drawn),
+        template=per_scene(scene.templates for scene in drawn),
+        speaker=per_scene(scene.speakers for scene in drawn),
     )
 
 

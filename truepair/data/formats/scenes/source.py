@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -26,14 +27,27 @@ class ScenesCollection(PairsCollection):
     writable = True
     written_from_pairs = True
 
-    def write(self, selection: Selection, folder: Path) -> None:
-        from truepair.data.formats.scenes.write import write_scenes
-
-        write_scenes(self.pairs, selection, self.split, folder)
-
     def __init__(self, pairs: Pairs, split: str) -> None:
         self.split = split
         super().__init__(pairs)
+
+    def write(self, selection: Selection, folder: Path) -> None:
+        """PNG files of the pictures that are in a kept pair, one line of `captions.jsonl` a kept pair, and
+        `weights.npy`, float32, a weight for each line. Region features of the written pictures are those of the drawn.
+        """
+        from PIL import Image
+
+        images, texts, rows = self.pairs.images, self.pairs.texts, selection.kept_rows
+        assert images.pictures is not None
+        (folder / "images").mkdir()
+        for image in np.unique(self.pairs.image_index[rows]).tolist():
+            Image.fromarray(images.pictures[image]).save(folder / "images" / f"{images.ids[image]}.png")
+        with (folder / "captions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+            for row in rows.tolist():
+                name = f"images/{images.ids[self.pairs.image_index[row]]}.png"
+                line = {"image": name, "caption": texts.captions[self.pairs.text_index[row]], "split": self.split}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        np.save(folder / "weights.npy", selection.weights[rows])
 
 
 class ScenesFormat(Format):

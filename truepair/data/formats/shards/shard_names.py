@@ -21,9 +21,6 @@ def find_shards(source: str | Path) -> list[Path] | None:
 
     A .tar file; a folder with .tar files in it, by name; or a pattern that ends in .tar, with `*`, `?`, `[…]`, and
     webdataset's braces: `train-{000000..000003}.tar`, `{train,dev}-0.tar`. Files that braces name need not be there.
-
-    Raises:
-        InputError: a pattern that finds nothing, or names more than 100,000 files.
     """
     path, text = Path(source), str(source)
     if path.is_dir():
@@ -57,11 +54,7 @@ def splits_of(shards: list[Path]) -> tuple[str, ...]:
 
 
 def of_split(shards: list[Path], split: str) -> list[Path]:
-    """The shards whose names begin with the split, under any of its names.
-
-    Raises:
-        InputError: there are none.
-    """
+    """The shards whose names begin with the split, under any of its names."""
     wanted = named(split, splits_of(shards))
     found = [shard for shard in shards if (prefix := _PREFIX.match(shard.stem)) and prefix[1] in wanted]
     if found:

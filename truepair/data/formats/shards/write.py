@@ -39,11 +39,7 @@ class _Sample:
 
 
 def write_shards(collection: ShardCollection, selection: Selection, folder: Path) -> None:
-    """Writes the shards and the weights into the folder.
-
-    Raises:
-        InputError: a shard is not as it was when it was read, or noise was injected into the pairs.
-    """
+    """Writes the shards and the weights into the folder."""
     collection.check_pairs_are_of_files()
     folders = [shard.absolute().parent for shard in collection.shards]
     root = Path(os.path.commonpath(folders))

@@ -141,9 +141,6 @@ def finish(
         problems: those of the entries that gave no pair.
         place_of: the file that a pair's entry stands in and its place there, for problems; these are told in `order`.
         class_names: of all splits, `NO_LABEL` not among them; None where no label was asked for.
-
-    Raises:
-        InputError: no pair is left of the source; tells the first problems.
     """
     _require_some(len(draft), source, problems)
     names = pictures.names

@@ -68,9 +68,6 @@ def choose_columns(
 
     By default those that `data/columns.py` knows. `caption` may name several columns, with commas between them, or be
     `FIRST` or `ALL`.
-
-    Raises:
-        InputError: a column that is named, or one of the two that are needed, does not exist; names those that do.
     """
     found = reader.columns()
     first_only = caption == columns.FIRST and caption not in found

@@ -102,11 +102,7 @@ class Tables(Format):
 
 
 def _find_table(source: Path, table: str | None) -> Path | None:
-    """The one table in the folder `source`, the file `source` itself, or the one named; None where there is none.
-
-    Raises:
-        InputError: the named table does not exist or has an unknown suffix, or several lie in the folder.
-    """
+    """The one table in the folder `source`, the file `source` itself, or the one named; None where there is none."""
     inside = source.iterdir() if source.is_dir() else ()
     tables = sorted(path for path in inside if path.suffix.lower() in READERS and path.is_file())
     listed = ", ".join(path.name for path in tables[:20]) or "none"

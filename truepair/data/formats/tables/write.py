@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truepair.data.formats.embeddings.npy import write_npy
 from truepair.data.formats.tables.csv_table import CsvTable
 from truepair.data.formats.tables.drafts import label_of
 from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable, parsed
@@ -50,11 +49,7 @@ _Places = list[tuple[str, int | None]]
 
 
 def write_table(collection: TableCollection, selection: Selection, folder: Path) -> None:
-    """Writes the table, its pictures, its weights and a README into the folder.
-
-    Raises:
-        InputError: the table cannot be read in whole, or noise was injected into the pairs.
-    """
+    """Writes the table, its pictures, its weights and a README into the folder."""
     collection.check_pairs_are_of_files()
     table, pictures = collection.reader.path, PictureFolder(collection.folder)
     rows = _Rows(collection, selection, pictures)
@@ -63,7 +58,7 @@ def write_table(collection: TableCollection, selection: Selection, folder: Path)
         picture = Path(pictures.place(number).file)
         link_or_copy(picture, folder / picture.relative_to(collection.folder))
     kept = rows.pairs
-    write_npy(folder / "weights.npy", (len(kept),), np.float32, [selection.weights[kept]])
+    np.save(folder / "weights.npy", selection.weights[kept])
     names = " and ".join(collection.splits)
     of_split = f", in the split {names}; rows of other splits are as they were" if names else ""
     text = _README.format(
