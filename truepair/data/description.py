@@ -95,10 +95,10 @@ class SplitDescription:
     images: ImageStatistics | None
     captions: CaptionStatistics
     captions_per_image: Range | None
-    label_columns: dict[str, int]
-    mismatch_rate: float | None
-    problems: tuple[Problem, ...]
-    problem_count: int
+    label_columns: dict[str, int] = field(default_factory=dict)
+    mismatch_rate: float | None = None
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
     text_features: ImageStatistics | None = None
     class_counts: dict[str, int] = field(default_factory=dict)
     unseen_classes: tuple[str, ...] | None = None
@@ -114,8 +114,7 @@ class Description:
     splits: tuple[SplitDescription, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        return dict(_plain(asdict(self)))
 
     def render(self) -> str:
         return _printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
@@ -136,21 +135,27 @@ def _printable(text: str) -> str:
 
 
 def _render(split: SplitDescription) -> str:
-    rows = _image_rows(split.images)
-    if split.text_features is None:
+    images, texts = split.images, split.text_features
+    rows = [("images", "the features cannot be opened" if images is None else f"{images.count}")]
+    if images is not None:
+        rows += _array_rows(images, "image")
+        rows.insert(3, ("all-zero regions", f"{images.zero_regions}"))
+    if texts is None:
         rows += _caption_rows(split.captions)
     else:
-        rows += [("texts", f"{split.text_features.count}"), *_array_rows(split.text_features, "text")]
-    per_image = "the counts do not fit each other" if split.captions_per_image is None else split.captions_per_image
-    rows.append(("captions an image", f"{per_image}"))
+        rows += [("texts", f"{texts.count}"), *_array_rows(texts, "text")]
+    rows.append(("captions an image", f"{split.captions_per_image or 'the counts do not fit each other'}"))
     if split.copies > 1:
         held = f"the files hold each image {split.copies} times in a row; it is one image with all their captions"
         rows.append(("repeated rows", held))
     if split.label_columns:
         columns = ", ".join(f"{name} ({count})" for name, count in split.label_columns.items())
-        rows.append(("label columns", f"{columns}"))
+        rows.append(("label columns", columns))
     if split.class_counts:
-        rows.append(("pairs a class", _class_counts(split.class_counts)))
+        counts = sorted(split.class_counts.items(), key=lambda entry: -entry[1])
+        named = _some([f"{name} {count}" for name, count in counts])
+        sizes = f"{len(counts)} classes of {counts[-1][1]} to {counts[0][1]} pairs"
+        rows.append(("pairs a class", f"{sizes}: {named}"))
     if split.unseen_classes:
         rows.append(("not in training", f"{_some(split.unseen_classes)} (can be retrieved, but not learned)"))
     if split.label_noise_rate is not None:
@@ -166,14 +171,6 @@ def _render(split: SplitDescription) -> str:
     return "\n".join(lines)
 
 
-def _image_rows(images: ImageStatistics | None) -> list[tuple[str, str]]:
-    if images is None:
-        return [("images", "the features cannot be opened")]
-    rows = [("images", f"{images.count}"), *_array_rows(images, "image")]
-    rows.insert(3, ("all-zero regions", f"{images.zero_regions}"))
-    return rows
-
-
 def _array_rows(items: ImageStatistics, item: str) -> list[tuple[str, str]]:
     repeated = f"{items.repeated}"
     if items.repeated_example:
@@ -185,12 +182,6 @@ def _array_rows(items: ImageStatistics, item: str) -> list[tuple[str, str]]:
         (f"repeated {item}s", repeated),
         ("NaN or infinite", f"{items.not_finite}"),
     ]
-
-
-def _class_counts(counts: dict[str, int]) -> str:
-    sizes = list(counts.values())
-    named = _some([f"{name} {count}" for name, count in sorted(counts.items(), key=lambda entry: -entry[1])])
-    return f"{len(sizes)} classes of {min(sizes)} to {max(sizes)} pairs: {named}"
 
 
 def _some(names: Sequence[str]) -> str:

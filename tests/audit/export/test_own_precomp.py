@@ -6,8 +6,8 @@ import pytest
 
 from truepair.audit.export import export
 from truepair.audit.result import AuditResult
+from truepair.data import selection
 from truepair.data.collection import PairsCollection
-from truepair.data.formats.embeddings import npy
 from truepair.data.formats.precomp.precomp import PrecompCollection
 from truepair.data.formats.precomp.write import _captions_per_image
 from truepair.data.noise import inject_noise
@@ -138,14 +138,14 @@ def test_pairs_that_are_not_those_of_the_files(tmp_path: Path, audited: Audited)
 
 @pytest.mark.parametrize("step", [1, 24, 60, 1000])
 def test_features_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    monkeypatch.setattr(npy, "_CHUNK_BYTES", step)
+    monkeypatch.setattr(selection, "_CHUNK_BYTES", step)
     features, rows = np.arange(60, dtype=">f4").reshape(10, 3, 2), np.array([3, 3, 9, 0, 1])
-    pieces = list(npy.taken(features, rows))
+    pieces = list(selection.taken(features, rows))
     assert len(pieces) == {1: 5, 24: 5, 60: 3, 1000: 1}[step]
-    npy.write_npy(tmp_path / "a.npy", (5, 3, 2), np.float32, pieces)
+    selection.write_npy(tmp_path / "a.npy", (5, 3, 2), np.float32, pieces)
     assert np.array_equal(np.load(tmp_path / "a.npy"), features[rows])
     with pytest.raises(ValueError, match="5 rows written, 6 announced"):
-        npy.write_npy(tmp_path / "a.npy", (6, 3, 2), np.float32, pieces)
+        selection.write_npy(tmp_path / "a.npy", (6, 3, 2), np.float32, pieces)
 
 
 @pytest.mark.parametrize("seed", range(20))

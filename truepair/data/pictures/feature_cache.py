@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -73,15 +73,12 @@ def describe_all(
 ) -> Described:
     """Region features of the pictures 0 … count − 1, from the cache where they are there already.
 
-    Args:
-        place: where picture k lies.
-        key: changes whenever any of the pictures does.
-        cache: folder of the features; None for `cache_folder()`.
-        progress: as in `truepair.progress.Progress`.
+    Picture k lies at `place(k)`; `key` changes whenever any of the pictures does.
     """
     if not count:
         return Described(np.empty((0, *_ROW_SHAPE), dtype=np.float16), np.empty(0, dtype=np.int64), {})
-    folder = cache_folder() if cache is None else cache
+    named = cache or os.environ.get("TRUEPAIR_CACHE")
+    folder = Path(named) if named else Path.home() / ".cache" / "truepair"
     stem = folder / f"features-{key}-{_RECIPE}"
     features, notes = stem.with_suffix(".npy"), stem.with_suffix(".json")
     state = _read_state(notes) if features.exists() else None
@@ -97,11 +94,6 @@ def describe_all(
     rows = np.setdiff1d(np.arange(count, dtype=np.int64), np.array(list(state.failures), dtype=np.int64))
     described = map_npy(features) if state.good else np.empty((0, *_ROW_SHAPE), dtype=np.float16)
     return Described(described, rows, state.failures)
-
-
-def cache_folder() -> Path:
-    named = os.environ.get("TRUEPAIR_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "truepair"
 
 
 def _describe_into(
@@ -173,23 +165,18 @@ def _header(rows: int) -> bytes:
 
 
 def _fits(path: Path, rows: int) -> bool:
-    if not rows:
-        return True
     try:
-        features = map_npy(path)
+        features = map_npy(path) if rows else None
     except (OSError, ValueError):
         return False
-    return features.shape == (rows, *_ROW_SHAPE) and features.dtype == np.float16
+    return features is None or (features.shape == (rows, *_ROW_SHAPE) and features.dtype == np.float16)
 
 
 def _mended(place: Callable[[int], Place], state: _State) -> bool:
     """Whether a file that could not be read last time now can: such failures are no property of the picture."""
     unreadable = (row for row, failure in state.failures.items() if failure.reason == "unreadable-picture")
-    return any(_reason(describe(place(row))) != "unreadable-picture" for row in islice(unreadable, BLOCK))
-
-
-def _reason(result: Array | Failure) -> str:
-    return result.reason if isinstance(result, Failure) else ""
+    found = (describe(place(row)) for row in islice(unreadable, BLOCK))
+    return any(not isinstance(result, Failure) or result.reason != "unreadable-picture" for result in found)
 
 
 def _write_state(path: Path, state: _State) -> None:
@@ -201,12 +188,7 @@ def _read_state(path: Path) -> _State | None:
     """The state as written; None where there is none, or something else stands in its place."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-        failures = dict(_failures(read["failures"]))
+        failures = {int(row): Failure(str(reason), str(detail)) for row, reason, detail in read["failures"]}
         return _State(int(read["done"]), failures)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def _failures(listed: list[list[Any]]) -> Iterator[tuple[int, Failure]]:
-    for row, reason, detail in listed:
-        yield int(row), Failure(str(reason), str(detail))

@@ -16,10 +16,9 @@ import numpy as np
 
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.metadata import LineMetadata, Metadata, open_parquet, picture_in
-from truepair.data.formats.embeddings.npy import write_npy
 from truepair.data.formats.embeddings.shards import Shard
 from truepair.data.pairs import Array, BoolArray
-from truepair.data.selection import Selection
+from truepair.data.selection import Selection, write_npy
 from truepair.data.storage.stored_path import FilePath
 from truepair.files import link_or_copy
 

@@ -93,7 +93,6 @@ class Precomp(Format):
             captions=caption_statistics(contents.captions),
             captions_per_image=None if per_image is None else Range(per_image, per_image, per_image),
             label_columns={name: len({row[k] for row in rows if k < len(row)}) for k, name in enumerate(header)},
-            mismatch_rate=None,
             problems=shown,
             problem_count=len(shown) + sum(1 for _ in problems),
             class_counts=dict(sorted(Counter(classes).items())),

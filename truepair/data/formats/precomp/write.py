@@ -17,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from truepair.data.formats.embeddings.npy import taken, write_npy
 from truepair.data.formats.precomp.precomp_files import PrecompSplit, available_splits, read_split
 from truepair.data.pairs import IntArray, Pairs
-from truepair.data.selection import Selection
+from truepair.data.selection import Selection, taken, write_npy
 from truepair.errors import InputError
 from truepair.files import link_or_copy
 
