@@ -12,8 +12,9 @@ from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
 import truepair.data.formats.labelled.feature_arrays as feature_arrays
-from truepair.data.formats.labelled.feature_files import LabelledFeatures, is_feature_file, pairs_of, splits_in
-from truepair.data.formats.labelled.wikipedia import CLASSES, Wikipedia, is_wikipedia
+from truepair.data.config import Reading
+from truepair.data.formats.labelled.feature_files import LabelledFeatures, pairs_of, splits_in
+from truepair.data.formats.labelled.wikipedia import CLASSES, Wikipedia
 from truepair.data.pairs import Array
 from truepair.errors import InputError
 
@@ -120,7 +121,7 @@ def test_every_layout_in_every_format(tmp_path: Path, layout: str, form: str) ->
     arrays = make(layout)
     path = write(tmp_path / name, arrays)
     own_dev = "dev" in LAYOUTS[layout]
-    assert is_feature_file(path)
+    assert LabelledFeatures().recognises(path, Reading())
     assert feature_splits(path) == ("train", "dev", "test")
     for split, count in {"train": 11, "dev": 4 if own_dev else 2, "test": 7 if own_dev else 5}.items():
         pairs = load_features(path, split)
@@ -377,7 +378,7 @@ def write_wikipedia(folder: Path, *, test_lines: list[str] | None = None, **chan
 
 def test_wikipedia_in_small(tmp_path: Path) -> None:
     folder = write_wikipedia(tmp_path / "wiki")
-    assert is_wikipedia(folder)
+    assert Wikipedia().recognises(folder, Reading())
     assert wikipedia_splits(folder) == ("train", "dev", "test")
     test = load_wikipedia(folder, "test")
     assert test.name == "wiki/test"

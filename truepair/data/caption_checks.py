@@ -114,15 +114,4 @@ def _problem(collection: Collection, row: int, kind: str, own: list[str]) -> Pro
         detail = f"the caption {shown} has hardly any letters; a file name, address or number describes no picture"
     else:
         detail = f"the caption {shown} is in another script ({kind}) than the others ({', '.join(own)}); translate it?"
-    file, place = _place(collection, row)
-    return Problem(collection.ids(row, row + 1)[0], file, place, reason, detail, used=True)
-
-
-def _place(collection: Collection, row: int) -> tuple[str, int]:
-    """The file a pair stands in and its place there, as far as the collection knows."""
-    place = getattr(collection, "place", None)
-    if place is not None:
-        file, at = place(row)
-        return str(file), int(at)
-    rows = collection.pairs.source_rows if isinstance(collection, PairsCollection) else None
-    return collection.name, row if rows is None else int(rows[row])
+    return Problem(collection.ids(row, row + 1)[0], *collection.place(row), reason, detail, used=True)

@@ -29,11 +29,6 @@ class Selection:
     flagged: BoolArray
     weights: Array
 
-    @classmethod
-    def everything(cls, count: int) -> Selection:
-        """All pairs kept, each with weight 1."""
-        return cls(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.ones(count, np.float32))
-
     @property
     def kept_rows(self) -> IntArray:
         """The rows of the kept pairs, ascending."""

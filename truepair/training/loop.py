@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from truepair.data.loading import EpochBatches, batch_count
+from truepair.data.batch import EpochBatches, batch_count
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating

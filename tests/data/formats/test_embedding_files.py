@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from truepair.data.formats.embeddings import ids as embedding_ids
 from truepair.data.formats.embeddings import shards as embedding_shards
 from truepair.data.formats.embeddings.files import EmbeddingFiles, is_embeddings, open_embeddings
 from truepair.data.formats.embeddings.metadata import RowGroups
@@ -125,7 +124,7 @@ def test_names_that_come_twice_carry_their_shard(tmp_path: Path, monkeypatch: py
     assert open_embeddings(folder).ids(4, 8) == ["0:k4", "1:k0", "2:0", "2:1"]
     collection = open_embeddings(clip_folder(tmp_path / "other"))
     assert collection.ids(5, 6) == ["pictures/1-0.png"]
-    monkeypatch.setattr(embedding_ids, "MOST_COMPARED", 12)
+    monkeypatch.setattr(embedding_shards, "MOST_COMPARED", 12)
     assert open_embeddings(tmp_path / "other").ids(5, 6) == ["1:pictures/1-0.png"]
 
 

@@ -100,38 +100,27 @@ def _read_bytes(place: Place) -> bytes | Failure:
             file.seek(place.offset)
             data = file.read(LARGEST_FILE + 1 if place.size < 0 else min(place.size, LARGEST_FILE + 1))
     except OSError as error:
-        return Failure(
-            "unreadable-picture",
-            f"its file cannot be read ({error.strerror or error}); check the disk and the permissions",
-        )
+        found = f"its file cannot be read ({error.strerror or error})"
+        return Failure("unreadable-picture", f"{found}; check the disk and the permissions")
     if len(data) > LARGEST_FILE:
-        return Failure(
-            "huge-picture", f"its file has more than {LARGEST_FILE >> 20} MiB; scale it down, or remove the entry"
-        )
+        found = f"its file has more than {LARGEST_FILE >> 20} MiB"
+        return Failure("huge-picture", f"{found}; scale it down, or remove the entry")
     return data
 
 
 def _failure_of(cause: BaseException, data: bytes) -> Failure:
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(cause, PostScript):
-        return _not_a_picture("PostScript, which is a program")
-    if isinstance(cause, Image.DecompressionBombError | TooManyPixels):
+    if isinstance(cause, PostScript | UnidentifiedImageError):
+        found = "something else" if data else "nothing at all"
+        found = "PostScript, which is a program" if isinstance(cause, PostScript) else found
         return Failure(
-            "huge-picture",
-            f"it was not decoded, because it claims far too many pixels ({cause}); scale it down, or remove the entry",
+            "not-a-picture",
+            f"the file holds {found}, whatever its name says; expected PNG, JPEG, WebP or another format that "
+            "Pillow reads: put the picture there, or remove the entry",
         )
-    if isinstance(cause, UnidentifiedImageError):
-        return _not_a_picture("nothing at all" if not data else "something else")
-    return Failure(
-        "broken-picture",
-        f"it cannot be decoded ({str(cause) or type(cause).__name__}); copy or download it again",
-    )
-
-
-def _not_a_picture(found: str) -> Failure:
-    return Failure(
-        "not-a-picture",
-        f"the file holds {found}, whatever its name says; expected PNG, JPEG, WebP or another format that "
-        "Pillow reads: put the picture there, or remove the entry",
-    )
+    if isinstance(cause, Image.DecompressionBombError | TooManyPixels):
+        found = f"it was not decoded, because it claims far too many pixels ({cause})"
+        return Failure("huge-picture", f"{found}; scale it down, or remove the entry")
+    found = f"it cannot be decoded ({str(cause) or type(cause).__name__})"
+    return Failure("broken-picture", f"{found}; copy or download it again")

@@ -26,9 +26,8 @@ import numpy as np
 from truepair.data.collection import EmbeddingCollection, Problem
 from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
-from truepair.data.formats.embeddings.ids import RowNames, name_rows
 from truepair.data.formats.embeddings.metadata import picture_in, spans
-from truepair.data.formats.embeddings.shards import Shard, ShardReader
+from truepair.data.formats.embeddings.shards import RowNames, Shard, ShardReader, name_rows
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.decode import read_picture

@@ -86,10 +86,12 @@ class LabelledFeatures(Format):
     collection = LabelledCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:
-        return is_feature_file(Path(source))
+        """Whether the name is that of a feature file, be it there or not."""
+        path = Path(source)
+        return path.suffix in FEATURE_SUFFIXES and not path.is_dir()
 
     def read(self, source: str | Path) -> LabelledFile:
-        return open_labelled(Path(source))
+        return _read(Path(source).resolve())
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
         return splits_in(self.read(source))
@@ -98,19 +100,13 @@ class LabelledFeatures(Format):
         return LabelledCollection(self.read(source), split or "train", reading.dev_pairs)
 
 
-def is_feature_file(path: Path) -> bool:
-    """Whether the name is that of a feature file, be it there or not."""
-    return path.suffix in FEATURE_SUFFIXES and not path.is_dir()
-
-
-def open_labelled(path: Path) -> LabelledFile:
+def _read(path: Path) -> LabelledFile:
     """The layout and the labels of a feature file; names of arrays: `feature_layouts.py`.
 
     Classes are the distinct labels of all splits in ascending order, named by themselves. A class that occurs in test
     but not in training is kept. Labels are one number a row, or a row of zeros with a single one at the class. Where
     images and texts have labels of their own, the two must agree up to the number they start from.
     """
-    path = path.resolve()
     arrays = open_arrays(path)
     parts = find_parts(path, arrays.names)
     values = {split: _part_labels(arrays, part) for split, part in parts.items()}
@@ -135,7 +131,7 @@ def splits_in(file: LabelledFile) -> tuple[str, ...]:
     return tuple(split for split in ("train", "dev", "test") if split in file.parts or (split == "dev" and carved))
 
 
-def pairs_of(file: LabelledFile, split: str, dev_pairs: int | None) -> Pairs:
+def pairs_of(file: LabelledFile, split: str, dev_pairs: int | None = None) -> Pairs:
     """The pairs of one split."""
     _check_counts(file)
     split = plain_name(split)
@@ -221,20 +217,17 @@ def _features(arrays: ArrayFile, name: str, start: int, stop: int) -> Array:
     if rows.dtype not in (np.float16, np.float32):
         with np.errstate(over="ignore"):
             rows = rows.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(bad):
-        row = int(bad[0])
-        value = rows[row][~np.isfinite(rows[row])][0]
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        values = rows[wrong[0]]
+        found = f"holds {values[~np.isfinite(values)][0]}; expected finite numbers within float32"
+    else:
+        wrong = np.flatnonzero(~rows.any(axis=1))
+        found = "is all zero, and a zero vector has no direction to compare"
+    if len(wrong):
         raise InputError(
-            f"{arrays.path}: {name}, row {start + row} (from 0) holds {value}; expected finite numbers within float32. "
-            f"{len(bad)} of the rows {start} … {stop - 1} are so: extract their features again or remove the pairs"
-        )
-    zero = np.flatnonzero(~rows.any(axis=1))
-    if len(zero):
-        raise InputError(
-            f"{arrays.path}: {name}, row {start + int(zero[0])} (from 0) is all zero, and a zero vector has no "
-            f"direction to compare. {len(zero)} of the rows {start} … {stop - 1} are so: extract their features again "
-            "or remove the pairs"
+            f"{arrays.path}: {name}, row {start + int(wrong[0])} (from 0) {found}. {len(wrong)} of the rows {start} … "
+            f"{stop - 1} are so: extract their features again or remove the pairs"
         )
     return rows
 

@@ -30,31 +30,23 @@ class Wikipedia(LabelledFeatures):
     understood = "Wikipedia's folder of labelled features"
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:
-        return is_wikipedia(Path(source))
+        return (Path(source) / FEATURES).is_file()
 
     def read(self, source: str | Path) -> LabelledFile:
-        return _open(Path(source))
-
-
-def is_wikipedia(folder: Path) -> bool:
-    return (folder / FEATURES).is_file()
-
-
-def _open(folder: Path) -> LabelledFile:
-    folder = folder.resolve()
-    arrays = open_arrays(folder / FEATURES)
-    parts = find_parts(arrays.path, arrays.names, labelled=False)
-    labels, ids = {}, {}
-    for split in parts:
-        if split not in LISTS:
-            raise InputError(
-                f"{arrays.path} holds a {split} part, for which there is no list; expected train and test. Save the "
-                "arrays with their labels in a file of another name, and give that file"
-            )
-        texts, images, classes = _read_list(folder / LISTS[split])
-        labels[split] = np.array(classes, dtype=np.int64)
-        ids[split] = (images, texts)
-    return LabelledFile(arrays, parts, labels, CLASSES, folder.name, ids)
+        folder = Path(source).resolve()
+        arrays = open_arrays(folder / FEATURES)
+        parts = find_parts(arrays.path, arrays.names, labelled=False)
+        labels, ids = {}, {}
+        for split in parts:
+            if split not in LISTS:
+                raise InputError(
+                    f"{arrays.path} holds a {split} part, for which there is no list; expected train and test. Save "
+                    "the arrays with their labels in a file of another name, and give that file"
+                )
+            texts, images, classes = _read_list(folder / LISTS[split])
+            labels[split] = np.array(classes, dtype=np.int64)
+            ids[split] = (images, texts)
+        return LabelledFile(arrays, parts, labels, CLASSES, folder.name, ids)
 
 
 def _read_list(path: Path) -> tuple[list[str], list[str], list[int]]:

@@ -41,7 +41,10 @@ def write_precomp(pairs: Pairs, selection: Selection, source: Path, split: str, 
     images, features = image_of[::per_image], pairs.images.features
     shape = (len(images), *features.shape[1:])
     write_npy(folder / contents.features_file.name, shape, features.dtype, taken(features, images))
-    _write_lines(folder / contents.captions_file.name, _caption_lines(contents, pairs, text_of))
+    captions = [pairs.texts.captions[row] for row in text_of]
+    if contents.captions_file.suffix == ".tsv":
+        captions = [f"{pairs.texts.ids[row]}\t{caption}" for row, caption in zip(text_of, captions, strict=True)]
+    _write_lines(folder / contents.captions_file.name, captions)
     _write_lines(folder / contents.ids_file.name, _names(contents, pairs, images, text_of))
     if contents.meta_lines:
         per_caption = len(contents.meta_lines) - 1 == len(pairs.texts)
@@ -52,19 +55,14 @@ def write_precomp(pairs: Pairs, selection: Selection, source: Path, split: str, 
     np.save(folder / WEIGHTS, selection.weights[rows])
     for path in sorted(contents.folder.iterdir()):
         if path.is_file() and path.name != WEIGHTS and not _of_split(path.name, contents):
-            _copy(path, folder / path.name)
+            # Only arrays are linked: who edits a text of the export in place must not edit the input.
+            (link_or_copy if path.suffix == ".npy" else shutil.copyfile)(path, folder / path.name)
 
 
 def _captions_per_image(image_of: IntArray) -> int:
     """The largest k so that the captions c with the same c // k have one image."""
     starts = np.flatnonzero(np.diff(image_of, prepend=-1))
     return int(np.gcd.reduce(np.diff(starts, append=len(image_of))))
-
-
-def _caption_lines(contents: PrecompSplit, pairs: Pairs, text_of: IntArray) -> list[str]:
-    if contents.captions_file.suffix == ".tsv":
-        return [f"{pairs.texts.ids[row]}\t{pairs.texts.captions[row]}" for row in text_of]
-    return [pairs.texts.captions[row] for row in text_of]
 
 
 def _names(contents: PrecompSplit, pairs: Pairs, images: IntArray, text_of: IntArray) -> list[str]:
@@ -83,11 +81,3 @@ def _of_split(name: str, contents: PrecompSplit) -> bool:
 
 def _write_lines(path: Path, lines: list[str]) -> None:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", errors="surrogateescape"))
-
-
-def _copy(path: Path, target: Path) -> None:
-    # Only arrays are linked: who edits a text of the export in place must not edit the input.
-    if path.suffix == ".npy":
-        link_or_copy(path, target)
-    else:
-        shutil.copyfile(path, target)
