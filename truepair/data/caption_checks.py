@@ -43,22 +43,18 @@ def caption_problems(collection: Collection) -> list[Problem]:
     """
     if isinstance(collection, PairsCollection) and collection.pairs.texts.features is not None:
         return []  # the texts are vectors, their captions names
-    kinds: list[str] = []
     number: dict[str, int] = {}
     codes = array("H")
     for start in range(0, len(collection), _RANGE):
         for caption in collection.captions(start, min(start + _RANGE, len(collection))):
             kind = _LONG if len(caption) > 2 * MOST_WORDS and len(caption.split()) > MOST_WORDS else script_of(caption)
-            if kind not in number:
-                number[kind] = len(kinds)
-                kinds.append(kind)
-            codes.append(number[kind])
+            codes.append(number.setdefault(kind, len(number)))
+    kinds = list(number)
     counts = Counter({kind: codes.count(code) for kind, code in number.items()})
     own = _own_scripts(counts)
     fine = {*own, *([_EMPTY] if 2 * counts[_EMPTY] > len(codes) else [])}
-    odd = np.flatnonzero(
-        ~np.isin(np.frombuffer(codes, dtype=np.uint16), [number[kind] for kind in fine if kind in number])
-    )
+    known = [number[kind] for kind in fine if kind in number]
+    odd = np.flatnonzero(~np.isin(np.frombuffer(codes, dtype=np.uint16), known))
     problems = [_problem(collection, int(row), kinds[codes[row]], own) for row in odd]
     cut = {(told.file, told.row, told.reason) for told in collection.problems}  # a long one, when it was read
     return [problem for problem in problems if (problem.file, problem.row, problem.reason) not in cut]

@@ -146,11 +146,7 @@ def format_of(source: str | Path, reading: Reading | None = None) -> Format:
 
 
 def check_options(format: Format, source: str | Path, reading: Reading) -> None:
-    """Refuse options that mean nothing to the kind of a source.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Raise InputError for an option that means nothing to the kind of a source."""
     for option in fields(Reading):
         given = getattr(reading, option.name)
         if given != option.default and option.name not in {*format.options, "cache", "progress"}:

@@ -70,14 +70,8 @@ def map_npy(path: Path | str) -> npt.NDArray[Any]:
 
 
 def read_json_object(path: Path, expected: str, *, error: type[TruepairError] = InputError) -> dict[str, Any]:
-    """The object of a JSON file.
-
-    Args:
-        expected: what the message says the file should be, such as "the figures of a finished run".
-        error: what is raised.
-
-    Raises:
-        error: the file cannot be read, is not JSON, or holds something else than an object.
+    """The object of a JSON file; raises `error` where it holds none, which says what was `expected` there (such as "the
+    figures of a finished run").
     """
     try:
         return json_object(read_file(path))
@@ -88,8 +82,7 @@ def read_json_object(path: Path, expected: str, *, error: type[TruepairError] = 
 def read_json_lines(path: Path, expected: str, *, error: type[TruepairError] = InputError) -> list[dict[str, Any]]:
     """The objects of a file of JSON lines; of one that is being written the last line may be cut, and is left out.
 
-    Raises:
-        error: the file cannot be read, or a line holds something else.
+    Raises `error` as `read_json_object`.
     """
     records: list[dict[str, Any]] = []
     try:
@@ -145,11 +138,7 @@ def options_from(kind: type[_T], values: Any, place: str, *, error: type[Truepai
 def check_values(
     kind: type[Any], values: dict[str, Any], place: str, *, error: type[TruepairError] = InputError
 ) -> None:
-    """Refuse values that are not of the types which the fields of a dataclass are declared with, or not finite.
-
-    Raises:
-        error: there is one.
-    """
+    """Raise `error` for a value that is not of the type which its field of a dataclass declares, or not finite."""
     hints = get_type_hints(kind)
     for name, value in values.items():
         if name in hints and not _fits(value, hints[name]):

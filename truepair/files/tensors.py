@@ -17,11 +17,7 @@ _KEY, _DIGEST = "truepair", "sha256"
 
 
 def tensor_bytes(tensors: dict[str, Any], described: dict[str, Any] | None = None) -> bytes:
-    """A .safetensors file of tensors or arrays, always the same bytes for the same values.
-
-    Args:
-        described: JSON values that are kept beside the tensors.
-    """
+    """A .safetensors file of tensors or arrays, with JSON values beside them: for the same values the same bytes."""
     import torch
     from safetensors.torch import save
 
@@ -36,11 +32,7 @@ def read_tensors(
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors of a file of `tensor_bytes`, or of an older version, which had no digest, and what describes them.
 
-    Args:
-        expected: what the message says the file should be, with the remedy.
-
-    Raises:
-        error: the file is missing, no such file, or damaged.
+    Raises `error` where there is none; `expected` says what the file should be, with the remedy.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -71,11 +63,7 @@ def _digest(tensors: dict[str, Tensor], described: dict[str, Any]) -> str:
 
 
 def require_like(tensors: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
-    """Refuse tensors that are not of the names, shapes and types wanted.
-
-    Raises:
-        ValueError: names the first that is not.
-    """
+    """Raise ValueError for the first tensor that is not of the name, shape and type wanted."""
     for name in sorted({*tensors, *wanted}):
         found, asked = (
             f"{held[name].dtype} {tuple(held[name].shape)}".removeprefix("torch.") if name in held else "nothing"

@@ -71,9 +71,6 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
     For files that another library writes, or that are too large for the memory. An error within the block goes through
     as it is (`writing` is there for those of the disk); the old file is untouched then, and no temporary file stays.
-
-    Raises:
-        TruepairError: the system refused to finish the file.
     """
     path = Path(path)
     with _renamed(path) as temporary:
@@ -82,11 +79,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[None]:
-    """Turns what the system refuses within the block into an error that says which file could not be written, and why.
-
-    Raises:
-        TruepairError: it refused.
-    """
+    """Turns what the system refuses within the block into a TruepairError: which file could not be written, and why."""
     try:
         yield
     except OSError as error:
@@ -118,11 +111,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def clear_leftovers(*folders: Path) -> None:
-    """Remove them. Only for the process that holds the lock of the folders: to others they may be files in the making.
-
-    Raises:
-        TruepairError: the system refused.
-    """
+    """Remove them, as the process that holds the lock of the folders may: to others they may be files in the making."""
     for path in (path for folder in folders for path in leftovers(folder)):
         with writing(path):
             if path.is_dir() and not path.is_symlink():

@@ -63,11 +63,9 @@ def open_arrays(path: Path) -> ArrayFile:
             f"{path} cannot be read ({error.strerror or error}); expected a feature file ({', '.join(FEATURE_SUFFIXES)}"
             "). Check the path"
         ) from error
-    version = (status.st_mtime_ns, status.st_size)
-    if path.suffix == ".npz":
-        return _WholeFile(path, version, _npz_names(path))
-    if path.suffix == ".mat" and not (head.startswith(_MATLAB_7_3) or _HDF5_SIGNATURE in head):
-        return _WholeFile(path, version, _mat_names(path))
+    matlab_5 = path.suffix == ".mat" and not (head.startswith(_MATLAB_7_3) or _HDF5_SIGNATURE in head)
+    if matlab_5 or path.suffix == ".npz":
+        return _WholeFile(path, (status.st_mtime_ns, status.st_size), _names(path))
     return _Hdf5File(path, transposed=head.startswith(_MATLAB_7_3))
 
 
@@ -106,28 +104,31 @@ class _Hdf5File(ArrayFile):
         super().__init__(path, names)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        with _reading(self.path, "HDF5"), _hdf5().File(self.path, "r") as file:
-            shape: tuple[int, ...] = self._dataset(file, name).shape
+        with self._dataset(name) as dataset:
+            shape: tuple[int, ...] = dataset.shape
         return shape[::-1] if self.transposed else shape
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
-        with _reading(self.path, "HDF5"), _hdf5().File(self.path, "r") as file:
-            dataset = self._dataset(file, name)
-            count = len(range(*slice(start, stop).indices(dataset.shape[-1 if self.transposed else 0])))
-            _check_size(self.path, name, dataset.size // max(1, dataset.shape[-1 if self.transposed else 0]) * count)
+        with self._dataset(name) as dataset:
+            length = dataset.shape[-1 if self.transposed else 0]
+            count = len(range(*slice(start, stop).indices(length)))
+            _check_size(self.path, name, dataset.size // max(1, length) * count)
             rows = np.asarray(dataset[..., start:stop].T if self.transposed else dataset[start:stop])
         rows.flags.writeable = False
         return rows
 
-    def _dataset(self, file: Any, name: str) -> Any:
-        dataset = file[name]
-        kind = dataset.attrs.get("MATLAB_class", b"")
-        # A cell array holds references, a structure or sparse matrix is a group, and text is stored as numbers.
-        if not hasattr(dataset, "dtype") or kind in (b"char", b"cell") or "MATLAB_empty" in dataset.attrs:
-            raise self.refuse(name, f"a MATLAB {kind.decode()}" if kind in (b"char", b"cell") else "a group or empty")
-        if dataset.dtype.kind not in "fiub" or not dataset.shape:
-            raise self.refuse(name, f"{dataset.dtype} of shape {dataset.shape}")
-        return dataset
+    @contextmanager
+    def _dataset(self, name: str) -> Iterator[Any]:
+        with _reading(self.path, "HDF5"), _hdf5().File(self.path, "r") as file:
+            dataset = file[name]
+            kind = dataset.attrs.get("MATLAB_class", b"")
+            # A cell array holds references, a structure or sparse matrix is a group, and text is stored as numbers.
+            if not hasattr(dataset, "dtype") or kind in (b"char", b"cell") or "MATLAB_empty" in dataset.attrs:
+                what = f"a MATLAB {kind.decode()}" if kind in (b"char", b"cell") else "a group or empty"
+                raise self.refuse(name, what)
+            if dataset.dtype.kind not in "fiub" or not dataset.shape:
+                raise self.refuse(name, f"{dataset.dtype} of shape {dataset.shape}")
+            yield dataset
 
 
 # Wikipedia's file has four arrays, the largest layout sixteen: a source or two stay, a third pushes the first out.
@@ -162,20 +163,18 @@ def _check_size(path: Path, name: str, numbers: int) -> None:
     check_memory(16 * numbers, f"{path}: {name} with {numbers:,} numbers")
 
 
-def _npz_names(path: Path) -> tuple[str, ...]:
+def _names(path: Path) -> tuple[str, ...]:
+    if path.suffix == ".mat":
+        from scipy.io import whosmat
+
+        with _reading(path, "MATLAB"):
+            return tuple(name for name, _, _ in whosmat(path))
     with _reading(path, ".npz"):
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array without a name")
         with archive:
             return tuple(archive.files)
-
-
-def _mat_names(path: Path) -> tuple[str, ...]:
-    from scipy.io import whosmat
-
-    with _reading(path, "MATLAB"):
-        return tuple(name for name, _, _ in whosmat(path))
 
 
 @contextmanager

@@ -42,13 +42,7 @@ class TableReader(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold what.
-
-    Attributes:
-        captions: one column or several; see `caption_places`.
-        first_only: whether only the first caption of a row is a pair.
-        split, label: None where there is none, or none is wanted.
-    """
+    """Which columns hold what; with `first_only` only the first caption of a row is a pair. See `caption_places`."""
 
     image: str
     captions: tuple[str, ...]
