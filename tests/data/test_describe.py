@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truepair.data.describe import Range, describe
+from truepair.data.describe import describe
+from truepair.data.description import Range
 from truepair.data.formats.precomp import precomp_files
 from truepair.data.formats.precomp.precomp import load_precomp
 from truepair.data.noise import inject_noise

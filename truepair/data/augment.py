@@ -81,17 +81,12 @@ def alter_words(words: list[int], vocabulary: Vocabulary, *, share: float = 0.2,
         elif draw < share * _MASKED:
             altered.append(vocabulary.mask)
         elif draw < share * (_MASKED + _REPLACED):
-            altered.append(_random_word(vocabulary, rng))
+            ordinary = vocabulary.ordinary or (vocabulary.unknown,)
+            altered.append(ordinary[int(rng.integers(len(ordinary)))])
     if len(altered) == 1:
         altered.append(vocabulary.unknown)
     altered.append(words[-1])
     return altered
-
-
-def _random_word(vocabulary: Vocabulary, rng: np.random.Generator) -> int:
-    if not vocabulary.ordinary:
-        return vocabulary.unknown
-    return vocabulary.ordinary[int(rng.integers(len(vocabulary.ordinary)))]
 
 
 def _check_share(share: float) -> None:

@@ -105,13 +105,13 @@ class DataConfig(Options):
         def absolute(path: str | None) -> str | None:
             return path if path is None or path.startswith("scenes") or is_url(path) else str(Path(path).resolve())
 
-        source = ",".join(absolute(part) or "" for part in self.source.split(",")) if self.two_arrays else self.source
+        parts = self.source.split(",") if self.two_arrays else [self.source]
         table = self.table
         if table is not None and not (Path(self.source) / table).is_file():
             table = absolute(table)
         return replace(
             self,
-            source=source if self.two_arrays else absolute(source) or "",
+            source=",".join(absolute(part) or "" for part in parts),
             table=table,
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),

@@ -7,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from truepair.data.config import Reading
-from truepair.data.description import CaptionStatistics, Description, ImageStatistics, Range, SplitDescription
+from truepair.data.description import Description, SplitDescription
 from truepair.data.open import check_options, format_of
 from truepair.data.pairs import Pairs
 from truepair.data.statistics import describe_pairs
-
-__all__ = ["CaptionStatistics", "Description", "ImageStatistics", "Range", "SplitDescription", "describe"]
 
 
 def describe(
@@ -55,10 +53,5 @@ def _with_unseen_classes(splits: tuple[SplitDescription, ...]) -> tuple[SplitDes
     if train is None or not train.class_counts:
         return splits
     learned = {name for name, count in train.class_counts.items() if count}
-    return tuple(
-        replace(
-            split,
-            unseen_classes=tuple(name for name, count in split.class_counts.items() if count and name not in learned),
-        )
-        for split in splits
-    )
+    unseen = ([name for name, n in split.class_counts.items() if n and name not in learned] for split in splits)
+    return tuple(replace(split, unseen_classes=tuple(names)) for split, names in zip(splits, unseen, strict=True))

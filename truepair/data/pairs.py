@@ -80,16 +80,15 @@ class Images:
         """
         from truepair.data.pictures.decode import resized
 
-        files, pictures = self.files, self.pictures
-        if pictures is None and files is None:
-            raise InputError("these images have features and no pixels; take a source of pictures, or an engine that "
-                             "reads features")  # fmt: skip
+        if not self.have_pixels:
+            remedy = "take a source of pictures, or an engine that reads features"
+            raise InputError(f"these images have features and no pixels; {remedy}")
         found = np.empty((len(rows), size, size, 3), dtype=np.uint8)
         for place, row in enumerate(rows.tolist()):
-            if pictures is not None:
-                found[place] = resized(pictures[row], size)
-            elif files is not None:
-                found[place] = files.resized(row, size)
+            if self.pictures is not None:
+                found[place] = resized(self.pictures[row], size)
+            elif self.files is not None:
+                found[place] = self.files.resized(row, size)
         return found
 
     def take(self, rows: IntArray) -> Images:

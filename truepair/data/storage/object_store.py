@@ -27,11 +27,7 @@ _AT_ONCE = 16
 
 
 class Store:
-    """A connection to a store; a copy in another process connects anew.
-
-    Attributes:
-        url: of something in it.
-        fs: the driver.
+    """A connection to a store by its driver, `fs`; a copy in another process connects anew.
 
     Raises:
         InputError: fsspec does not know such URLs or lacks their driver, or this one may hold a secret.

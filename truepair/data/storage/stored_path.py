@@ -16,13 +16,7 @@ _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", 
 
 
 class StoredPath:
-    """An object or a folder of a store, with as much of `pathlib.Path` as reading needs.
-
-    Attributes:
-        store: where it is.
-        inside: its name there.
-        name, stem, suffix: as those of a `Path`.
-    """
+    """An object or a folder of a store, named `inside` there, with as much of `pathlib.Path` as reading needs."""
 
     def __init__(self, store: Store, inside: str, info: dict[str, Any] | None = None) -> None:
         self.store, self.inside, self._info = store, inside, info
@@ -87,11 +81,9 @@ class StoredPath:
         return f"{size}\0{known}"
 
     def read(self, start: int, stop: int) -> bytes:
-        """As `Store.read`."""
         return self.store.read(self.inside, start, stop)
 
     def expect(self, start: int, stop: int) -> None:
-        """As `Store.expect`."""
         self.store.expect(self.inside, start, stop)
 
     def open(self, mode: str = "rb", buffering: int = 2**20) -> io.BufferedReader:

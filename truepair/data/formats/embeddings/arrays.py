@@ -24,14 +24,7 @@ _REMEDY = "Write it again with np.save(path, np.ascontiguousarray(vectors, dtype
 
 @dataclass(frozen=True)
 class VectorFile:
-    """A checked `.npy` file of vectors.
-
-    Attributes:
-        path: the file.
-        rows, width: its shape.
-        dtype: as stored: float16, float32 or float64, of either byte order.
-        offset: where the first row begins, in bytes.
-    """
+    """A checked `.npy` file of vectors: float16, float32 or float64 of either byte order, from the byte `offset` on."""
 
     path: FilePath
     rows: int

@@ -90,10 +90,8 @@ class EmbeddingFiles(EmbeddingCollection):
     shards, "<shard>:<name>" or "<shard>:<row>"; with a single one the row.
 
     Attributes:
-        root: the folder, or its place in a store; the files are named relative to.
-        shards: those that can be used, in the order of their rows.
+        root: the folder, or its place in a store, that the files are named relative to.
         starts: (shards + 1,) the first row of each shard, and the number of rows.
-        width: D.
     """
 
     writable = True

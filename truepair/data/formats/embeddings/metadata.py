@@ -23,13 +23,8 @@ _LINE_BYTES = 8 * 2**20
 
 
 class Metadata(ABC):
-    """Columns of text beside the rows of a shard.
-
-    Attributes:
-        path: the file.
-        rows: how many rows it describes.
-        caption, image: the column with the captions, and the one with paths of pictures; None where there is none.
-        ids: columns that may name the rows, best first.
+    """Columns of text beside the rows of a shard: that of the captions, that with paths of pictures, None where there
+    is none, and those that may name the rows, best first.
     """
 
     path: FilePath

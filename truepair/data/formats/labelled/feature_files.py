@@ -50,11 +50,7 @@ class LabelledFile:
 
 
 class LabelledCollection(PairsCollection):
-    """One split of labelled features; it is written from its pairs, with the noise that was injected into them.
-
-    Attributes:
-        file, split, dev_pairs: what was read.
-    """
+    """One split of labelled features; it is written from its pairs, with the noise that was injected into them."""
 
     writable = True
     written_from_pairs = True

@@ -41,11 +41,7 @@ from truepair.errors import InputError
 
 
 class PrecompCollection(PairsCollection):
-    """One split of a precomp folder; it is written from its pairs, with the noise that was injected into them.
-
-    Attributes:
-        folder, split: the split that was read.
-    """
+    """One split of a precomp folder; it is written from its pairs, with the noise that was injected into them."""
 
     writable = True
     written_from_pairs = True
@@ -127,7 +123,7 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
     rows_of = np.repeat(np.arange(len(contents.features), dtype=np.int64), per_image)
     labels, class_names = (None, ()) if label is None else _labels(contents, label, rows_of)
     each = copies_in(contents)
-    image_ids, text_ids = _names(contents, len(contents.features) // each, per_image * each, each)
+    image_ids, text_ids = map(tuple, _names(contents, len(contents.features) // each, per_image * each, each))
     return Pairs(
         images=Images(contents.features[::each] if each > 1 else contents.features, image_ids, copies=each),
         texts=Texts(tuple(captions), text_ids),
@@ -139,30 +135,24 @@ def load_precomp(folder: Path | str, split: str, *, label: str | None = None) ->
     )
 
 
-def _names(contents: PrecompSplit, images: int, per_image: int, each: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(contents: PrecompSplit, images: int, per_image: int, each: int) -> tuple[list[str], list[str]]:
     """The names of the images and those of the captions."""
     lines = [line.strip() for line in contents.id_lines or []]
     if len(lines) == images * each and lines == [name for name in lines[::each] for _ in range(each)]:
         lines = lines[::each]  # one line for each time that the array holds the image
-    own_texts: list[str] | None = None
+    texts: list[str] | None = None
     if contents.captions_file.suffix == ".tsv":
-        own_texts = [line.partition("\t")[0].strip() for line in contents.caption_lines or []]
+        texts = [line.partition("\t")[0].strip() for line in contents.caption_lines or []]
     if len(lines) == images:
-        image_ids = lines
+        names = lines
     elif lines and all(lines[row] == lines[row - row % per_image] for row in range(len(lines))):
-        # One line a caption, but it repeats the image's name.
-        image_ids = lines[::per_image]
+        names = lines[::per_image]  # one line a caption, but it repeats the image's name
     else:
-        image_ids = [str(row) for row in range(images)]
-        if lines:
-            own_texts = own_texts or lines
-        elif own_texts and per_image == 1:
-            image_ids = own_texts
-    if own_texts is not None:
-        return tuple(image_ids), tuple(own_texts)
-    if per_image == 1:
-        return tuple(image_ids), tuple(image_ids)
-    return tuple(image_ids), tuple(f"{name}#{k}" for name in image_ids for k in range(per_image))
+        names = texts if texts and not lines and per_image == 1 else [str(row) for row in range(images)]
+        texts = texts or lines or None
+    if texts is None:
+        texts = names if per_image == 1 else [f"{name}#{k}" for name in names for k in range(per_image)]
+    return names, texts
 
 
 def _labels(contents: PrecompSplit, label: str, rows_of: IntArray) -> tuple[IntArray, tuple[str, ...]]:

@@ -24,9 +24,6 @@ class CsvTable:
     Records are numbered from 0 after the header; blank lines are not counted. A quote that is never closed would
     swallow all records to the next quote: a record that spans lines and has another number of fields than the header
     costs its first line only, and reading goes on with the next line.
-
-    Attributes:
-        delimiter, encoding: as found.
     """
 
     def __init__(self, path: Path) -> None:

@@ -15,11 +15,9 @@ BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img")
 
 
 class PictureFolder:
-    """Pictures by the paths that a table gives, numbered in the order they were first found.
+    """Pictures by the paths that a table gives (`names`), numbered in the order they were first found.
 
-    Attributes:
-        folder: paths are relative to it, or else to one of `BESIDE` in it.
-        names: the paths as the table has them.
+    Paths are relative to the folder, or else to one of `BESIDE` in it.
     """
 
     def __init__(self, folder: Path) -> None:

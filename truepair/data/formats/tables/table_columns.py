@@ -21,12 +21,7 @@ class TableRow:
 
 
 class TableReader(Protocol):
-    """One format. Rows that cannot be read come as problems in their place.
-
-    Attributes:
-        path: of the table.
-        format: "csv", "tsv", "jsonl", "karpathy" or "parquet".
-    """
+    """One format: "csv", "tsv", "jsonl", "karpathy" or "parquet". Unreadable rows come as problems in their place."""
 
     path: Path
     format: str

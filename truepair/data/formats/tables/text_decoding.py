@@ -37,11 +37,8 @@ def decode(data: bytes) -> tuple[str, str]:
 class TextLines:
     """The lines of a text file, their line ends included, one after the other and never all at once.
 
-    Lines end at "\\n" only. Without a byte-order mark each line is read as UTF-8, and where it is not, as
+    Lines end at "\\n" only. Without a byte-order mark (`encoding`) each line is read as UTF-8, and where it is not, as
     Windows-1252: one pasted line does not spoil the others.
-
-    Attributes:
-        encoding: "utf-8", "utf-8-sig", "utf-16" or "utf-32".
     """
 
     def __init__(self, path: Path) -> None:
