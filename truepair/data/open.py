@@ -112,17 +112,15 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
 def _labelled_only(pairs: Pairs, label: str) -> Pairs:
     """The pairs that have a class, those without one and the class of these left out."""
     names = pairs.class_names
-    if len(set(names) - {NO_LABEL}) < 2:
-        raise InputError(
-            f"{pairs.name}: the column {label!r} holds {len(set(names) - {NO_LABEL})} classes; expected two or more"
-        )
+    classes = len({*names} - {NO_LABEL})
+    if classes < 2:
+        raise InputError(f"{pairs.name}: the column {label!r} holds {classes} classes; expected two or more")
     if pairs.labels is None or NO_LABEL not in names:
         return pairs
     rows = np.flatnonzero(pairs.labels != names.index(NO_LABEL))
     if not len(rows):
         raise InputError(f"{pairs.name}: no pair has a {label!r}, all are empty; choose another column")
-    left = pairs.take(rows).compact()
-    return replace(left, class_names=names[:-1])
+    return replace(pairs.take(rows).compact(), class_names=names[:-1])
 
 
 def format_of(source: str | Path, reading: Reading | None = None) -> Format:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from truepair.data.splits import NAMES, named
@@ -29,18 +29,14 @@ def find_shards(source: str | Path) -> list[Path] | None:
         return None
     if path.is_file():
         return [path]
-    shards: list[Path] = []
     names = list(islice(_expand(text), _MOST_SHARDS + 1))
     if len(names) > _MOST_SHARDS:
         raise InputError(f"{source} names more than {_MOST_SHARDS:,} files; correct the pattern")
-    for name in names:
-        if re.search(r"[*?\[]", name):
-            shards += _glob(Path(name))
-        else:
-            shards.append(Path(name))
+    patterns = (_glob(Path(name)) if re.search(r"[*?\[]", name) else [Path(name)] for name in names)
+    shards = list(dict.fromkeys(chain.from_iterable(patterns)))
     if not any(shard.is_file() for shard in shards):
         raise InputError(f"{source}: no such file; expected a .tar file, or a pattern that finds some. Check the path")
-    return list(dict.fromkeys(shards))
+    return shards
 
 
 def splits_of(shards: list[Path]) -> tuple[str, ...]:

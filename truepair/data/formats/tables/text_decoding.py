@@ -54,7 +54,7 @@ class TextLines:
             ) from error
 
     def __iter__(self) -> Iterator[str]:
-        self._odd_count = 0
+        self._odd, self._odd_count = [], 0
         if self.encoding in ("utf-16", "utf-32"):
             with self.path.open(encoding=self.encoding, errors="replace", newline="\n") as text:
                 for number, line in enumerate(text, start=1):
@@ -86,8 +86,6 @@ class TextLines:
 
     def _note(self, number: int) -> None:
         self._odd_count += 1
-        if self._odd_count == 1:
-            self._odd = []
         if len(self._odd) < 5:
             self._odd.append(number)
 
