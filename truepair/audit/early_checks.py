@@ -11,7 +11,7 @@ from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.data.collection import Collection, EmbeddingCollection
 from truepair.data.config import Reading
 from truepair.data.open import EMBEDDINGS, format_of, no_embeddings_there
-from truepair.data.storage.urls import is_url
+from truepair.data.storage.object_store import is_url
 from truepair.errors import InputError
 
 _NOT_FROM_URLS = {

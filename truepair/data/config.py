@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from truepair.data.storage.urls import is_url
+from truepair.data.storage.object_store import is_url
 from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
 from truepair.option import Options, option

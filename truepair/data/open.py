@@ -28,7 +28,7 @@ from truepair.data.label_noise import apply_label_index, inject_label_noise
 from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.pairs import Pairs
 from truepair.data.splits import check_shares, named, take_share
-from truepair.data.storage.urls import is_url
+from truepair.data.storage.object_store import is_url
 from truepair.errors import InputError
 
 TABLES, EMBEDDINGS, SCENES = Tables(), Embeddings(), ScenesFormat()

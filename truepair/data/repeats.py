@@ -1,4 +1,4 @@
-"""Images that a source holds several times in a row, once for each of their captions.
+"""What is the same: images that a source holds several times in a row, and digests of captions and features.
 
 Dev and test of Flickr30K and MS-COCO in the precomp layout hold every image five times (5,070 rows for 1,014 images).
 Taken for different images they tie with each other, and no recall at 1 could exceed a fifth.
@@ -7,14 +7,16 @@ Taken for different images they tie with each other, and no recall at 1 could ex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from math import gcd
 from typing import Any
 
 import numpy as np
 
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, IntArray
 
 _ROWS_AT_ONCE = 64
+_AT_ONCE = 1024
 
 
 def copies(features: Any, names: Sequence[str] | None = None) -> int:
@@ -52,3 +54,26 @@ def _equal(one: Array, other: Array) -> list[bool]:
     ones, others = (np.ascontiguousarray(side).reshape(len(side), -1).view(np.uint8) for side in (one, other))
     found: Any = (ones == others).all(axis=1).tolist()
     return list(found)
+
+
+def bytes_digest(values: Array) -> int:
+    """64 bits of an array's bytes."""
+    return int.from_bytes(blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest(), "little")
+
+
+def image_digests(features: Array) -> IntArray:
+    """(n,) int64, the same for images of equal features: float16 and float32 of the same numbers are equal.
+
+    Args:
+        features: (n, R, D) or (n, D).
+    """
+    found = np.empty(len(features), dtype=np.uint64)
+    for start in range(0, len(features), _AT_ONCE):
+        block = np.asarray(features[start : start + _AT_ONCE]).astype(np.float32)
+        found[start : start + len(block)] = [bytes_digest(row) for row in block]
+    return found.view(np.int64)
+
+
+def caption_key(caption: str) -> str:
+    """The words, whatever their case and the spaces between them."""
+    return " ".join(caption.split()).casefold()

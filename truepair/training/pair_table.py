@@ -9,9 +9,9 @@ from typing import Any
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
-from truepair.data.digests import image_digests
 from truepair.data.pair_columns import COLUMNS, described_schema
 from truepair.data.pairs import Pairs
+from truepair.data.repeats import image_digests
 from truepair.errors import RunFolderError
 from truepair.evaluation.label_correction import corrected_classes
 from truepair.files import require_file, write_bytes_atomically

@@ -27,8 +27,7 @@ from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.formats.embeddings.files import is_embeddings, open_embeddings
 from truepair.data.open import open as open_source
-from truepair.data.storage.object_store import ReadAhead
-from truepair.data.storage.urls import is_url
+from truepair.data.storage.object_store import ReadAhead, is_url
 from truepair.errors import InputError, TruepairError
 
 SCORING = {"bank_size": 64, "chunk_rows": 300}

@@ -11,8 +11,8 @@ from truepair.audit.duplicates.captions import digest
 from truepair.audit.duplicates.groups import numbered
 from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
-from truepair.data.digests import bytes_digest
 from truepair.data.pairs import Array, IntArray
+from truepair.data.repeats import bytes_digest
 
 Read = Callable[[int, int], Array]
 SIDE = 16

@@ -13,8 +13,8 @@ import numpy as np
 from truepair.audit.duplicates.captions import digest
 from truepair.audit.scoring.row_ranges import row_ranges, whole
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
-from truepair.data.digests import bytes_digest
 from truepair.data.pairs import IntArray
+from truepair.data.repeats import bytes_digest
 
 MOST_CAPTIONS = 100
 """A name that more rows share is no name of one image."""

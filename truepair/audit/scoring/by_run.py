@@ -13,8 +13,8 @@ from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_
 from truepair.audit.scoring.model_space import ModelSpace
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.vectors import has_vectors
-from truepair.data.digests import caption_key, image_digests
 from truepair.data.pairs import Array, Pairs
+from truepair.data.repeats import caption_key, image_digests
 from truepair.methods import learns_from_labels
 from truepair.progress import Progress
 from truepair.seeding import generator

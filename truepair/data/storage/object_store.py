@@ -8,22 +8,53 @@ secret passes through here.
 from __future__ import annotations
 
 import errno
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-from truepair.data.storage.urls import scheme_of
 from truepair.errors import InputError, TruepairError
 
 _DRIVERS = {
     "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "http": "aiohttp",
     "https": "aiohttp", "hf": "huggingface_hub",
 }  # fmt: skip
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+(?:::[A-Za-z][A-Za-z0-9+.\-]+)*):/")
 _NOT_LISTED = (403, 404, 405)
 """What web servers answer that list no folders."""
 MOST_BYTES = 128 * 2**20
 _AT_ONCE = 16
+
+
+def is_url(source: str | Path) -> bool:
+    """Whether the source is a URL; also one that became a `Path`, which makes "s3:/bucket" of "s3://bucket"."""
+    text = str(source)
+    found = _URL.match(text)
+    return found is not None and (isinstance(source, Path) or text.startswith("/", found.end()))
+
+
+def scheme_of(url: str) -> str:
+    """What stands before "://" of a URL that can be read: it is plain, and nothing secret is in it.
+
+    Raises:
+        InputError: it is no such URL; the message does not repeat what may be secret.
+    """
+    found = _URL.match(url)
+    if found is None or not url.startswith("/", found.end()):
+        raise InputError(f"{url} is no URL any more; give it as text, not as a Path, which takes a slash away")
+    scheme, rest = found[1], url[found.end() + 1 :]
+    if "::" in scheme:
+        raise InputError(f"a chain of URLs ({scheme}://) is not read; give the plain one, such as s3://bucket/folder")
+    account, _, _ = rest.partition("/")[0].rpartition("@")
+    web = scheme.lower() in ("http", "https")
+    if ":" in account or (web and (account or "?" in rest)):
+        raise InputError(
+            f"a URL ({scheme}://) with a password or a query in it is not taken: the name of the input stands in the "
+            "results for all to read. Give keys to the driver by the environment or by its own configuration"
+        )
+    return scheme
 
 
 class Store:

@@ -6,8 +6,7 @@ import io
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from truepair.data.storage.object_store import Store
-from truepair.data.storage.urls import is_url
+from truepair.data.storage.object_store import Store, is_url
 from truepair.errors import InputError
 
 _VERSIONS = ("ETag", "etag", "e_tag", "md5Hash", "md5", "content_md5", "Content-MD5", "generation", "sha", "VersionId")

@@ -32,8 +32,8 @@ from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.decode import read_picture
 from truepair.data.selection import Selection
+from truepair.data.storage.object_store import is_url
 from truepair.data.storage.stored_path import FilePath, StoredPath, as_path, name_in
-from truepair.data.storage.urls import is_url
 from truepair.errors import InputError, TruepairError
 
 SIDES = ("images", "texts")
