@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
 from truepair.data.pairs import Pairs
@@ -79,9 +80,7 @@ class PairBatch:
 def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatch:
     """Stack captions of word ids into one zero-padded `TextBatch`, with the vectors that describe them if there are."""
     lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
-    words = torch.zeros(len(items), int(lengths.max()), dtype=torch.int64)
-    for row, item in enumerate(items):
-        words[row, : len(item)] = torch.tensor(item, dtype=torch.int64)
+    words = pad_sequence([torch.tensor(item, dtype=torch.int64) for item in items], batch_first=True)
     return TextBatch(words, lengths, vectors)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from truepair.data.pairs import Array, IntArray
+from truepair.data.pairs import Array, BoolArray, IntArray
 
 _ROWS_AT_ONCE = 64
 _AT_ONCE = 1024
@@ -32,28 +32,23 @@ def copies(features: Any, names: Sequence[str] | None = None) -> int:
 
 def _runs(rows: Any) -> int:
     """The greatest common divisor of the lengths of all runs of equal rows; stops reading once it is one."""
-    common, length = 0, 1
-    step = _ROWS_AT_ONCE
-    for start in range(1, len(rows), step):
-        here = np.asarray(rows[start - 1 : start + step])
-        # Compared as bytes: a row with NaN equals itself.
-        same = _equal(here[1:], here[:-1])
-        for equal in same:
-            if equal:
-                length += 1
-                continue
-            common, length = gcd(common, length), 1
-            if common == 1:
-                return 1
-    return gcd(common, length) if len(rows) else 1
+    common, begin = 0, 0  # of the run that goes on
+    for start in range(1, len(rows), _ROWS_AT_ONCE):
+        here = np.asarray(rows[start - 1 : start + _ROWS_AT_ONCE])
+        begins = start + np.flatnonzero(_differ(here[1:], here[:-1]))
+        common = int(np.gcd.reduce(np.diff(begins, prepend=begin), initial=common))
+        begin = int(begins[-1]) if len(begins) else begin
+        if common == 1:
+            return 1
+    return gcd(common, len(rows) - begin) if len(rows) else 1
 
 
-def _equal(one: Array, other: Array) -> list[bool]:
-    if one.dtype == object:
-        return [bool(equal) for equal in one == other]
-    ones, others = (np.ascontiguousarray(side).reshape(len(side), -1).view(np.uint8) for side in (one, other))
-    found: Any = (ones == others).all(axis=1).tolist()
-    return list(found)
+def _differ(ones: Array, others: Array) -> BoolArray:
+    """Compared as bytes: a row with NaN equals itself."""
+    if ones.dtype == object:
+        return np.asarray(ones != others, dtype=np.bool_)
+    ones, others = (np.ascontiguousarray(side).reshape(len(side), -1).view(np.uint8) for side in (ones, others))
+    return np.asarray((ones != others).any(axis=1))
 
 
 def bytes_digest(values: Array) -> int:

@@ -44,16 +44,13 @@ def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: fl
         dev_share, test_share: of the images, in [0, 1); None for no such split. What is left is "train".
         seed: of the draw, which depends on it and the number of images alone; the order of the source stays.
     """
-    shares = {"dev": dev_share or 0.0, "test": test_share or 0.0}
-    asked, images = plain_name(split), len(pairs.images)
     from truepair.seeding import generator
 
+    images = len(pairs.images)
     order = generator(seed, "splits").permutation(images)
-    dev, test = (round(share * images) for share in shares.values())
-    part = {"dev": order[:dev], "test": order[dev : dev + test], "train": order[dev + test :]}[asked]
-    chosen = np.zeros(images, dtype=np.bool_)
-    chosen[part] = True
-    rows = np.flatnonzero(chosen[pairs.image_index])
+    dev, test = (round((share or 0) * images) for share in (dev_share, test_share))
+    part = {"dev": order[:dev], "test": order[dev : dev + test], "train": order[dev + test :]}[plain_name(split)]
+    rows = np.flatnonzero(np.isin(pairs.image_index, part))
     if not len(rows):
         raise InputError(f"{pairs.name}: {images} images are too few for these shares, {split} gets none of them")
     return pairs.take(rows).compact()

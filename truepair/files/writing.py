@@ -43,9 +43,13 @@ def write_bytes_atomically(path: Path | str, data: bytes, *, overwrite: bool = T
     path = Path(path)
     with writing(path):
         if not overwrite and path.exists():
-            _require_equal(path, data)
-            return
-        with _renamed(path) as temporary, temporary.open("xb") as file:
+            if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+                return
+            raise InputError(
+                f"{path} exists with other content and was left as it is; expected a new file. "
+                "Choose another path, or move the old file away if you no longer need it"
+            )
+        with atomic_file(path) as temporary, temporary.open("xb") as file:
             file.write(data)
 
 
@@ -73,8 +77,16 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     as it is (`writing` is there for those of the disk); the old file is untouched then, and no temporary file stays.
     """
     path = Path(path)
-    with _renamed(path) as temporary:
+    temporary = temporary_name(path)
+    try:
         yield temporary
+        with writing(path):
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -118,26 +130,3 @@ def clear_leftovers(*folders: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-
-
-def _require_equal(path: Path, data: bytes) -> None:
-    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
-        return
-    raise InputError(
-        f"{path} exists with other content and was left as it is; expected a new file. "
-        "Choose another path, or move the old file away if you no longer need it"
-    )
-
-
-@contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    temporary = temporary_name(path)
-    try:
-        yield temporary
-        with writing(path):
-            with temporary.open("r+b") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -85,11 +85,9 @@ def describe(place: Place) -> Array | Failure:
     if isinstance(pixels, Failure):
         return pixels
     if min(pixels.shape[:2]) < SMALLEST_SIDE:
-        found = (
-            f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels after shrinking to 192, too few for its description"
-        )
-        expected = f"expected at least {SMALLEST_SIDE} x {SMALLEST_SIDE}"
-        return Failure("tiny-picture", f"{found}; {expected}: take a larger version, or remove the entry")
+        found = f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels after shrinking to 192"
+        expected = f"too few for its description; expected at least {SMALLEST_SIDE} x {SMALLEST_SIDE}"
+        return Failure("tiny-picture", f"{found}, {expected}: take a larger version, or remove the entry")
     return grid_descriptor(pixels, grid=GRID).astype(np.float16)
 
 
