@@ -50,6 +50,13 @@ def test_what_is_compared_begins_as_the_features_themselves():
     assert torch.allclose(image.invariant @ image.invariant.T, image.features @ image.features.T, atol=1e-5)
 
 
+def test_plain_heads_are_three_layers_on_both_sides():
+    needs = Needs(subspace_width=12, subspace_hidden=7, plain_heads=True)
+    engine = build_engine(CONFIGS["global"], InputSizes(6, 3, 9), needs)
+    for head in (engine.image_invariant, engine.text_invariant):
+        assert [type(layer).__name__ for layer in head] == ["Linear", "LeakyReLU", "Linear", "LeakyReLU", "Linear"]
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_parts_are_unit_vectors_or_their_means_over_what_exists(name):
     engine = engine_of(name)

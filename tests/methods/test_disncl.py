@@ -150,10 +150,21 @@ def test_information_terms_are_weighted_as_equations_1_7_and_11():
     # Those that encoders lower stand with a minus as well: the discriminator raises them, behind a reversed gradient.
     expected |= {"vx_ft": -0.7 * 1.4, "tx_fv": -0.7 * 1.4, "vs_vx": -2.0, "ts_tx": -2.0}
     assert weights == pytest.approx(expected, rel=1e-5)
-    # Sums over S of squared differences between parts of mean zero and spread one.
+    # Means over S of squared differences between parts of mean zero and spread one.
     spread = [vector / (vector**2).mean() ** 0.5 for vector in map(centred, (some_parts(0), some_parts(1)))]
-    distance = ((spread[0] - spread[1]) ** 2).sum() / PAIRS
+    distance = ((spread[0] - spread[1]) ** 2).mean()
     assert float(terms["divergence"].value) == pytest.approx(float(distance), rel=1e-6)
+
+
+def test_as_printed_the_divergence_is_the_squared_distance_of_the_parts_as_they_are():
+    image, text = some_parts(0), some_parts(1)
+    terms = {term.name: term for term in bottleneck(DisNCLConfig(parts="printed")).terms(image, text)}
+    distance = sum(
+        (a - b) ** 2
+        for rows in zip(image.invariant.tolist(), text.invariant.tolist(), strict=True)
+        for a, b in zip(*rows, strict=True)
+    )
+    assert float(terms["divergence"].value) == pytest.approx(distance / PAIRS, rel=1e-6)
 
 
 def centred(parts):
@@ -164,9 +175,9 @@ def test_the_divergence_is_not_lowered_by_shrinking():
     """Parts that lie closer together around a common point are as far from each other as they were."""
     image, text = some_parts(0), some_parts(1)
     there = torch.nn.functional.normalize(torch.ones(1, 5), dim=1)
-    before = gaussian_divergence(image, text)
+    before = gaussian_divergence(image, text, DisNCLConfig())
     near = [replace(side, invariant=there + 1e-2 * side.invariant) for side in (image, text)]
-    assert float(gaussian_divergence(*near)) == pytest.approx(float(before), rel=1e-4)
+    assert float(gaussian_divergence(*near, DisNCLConfig())) == pytest.approx(float(before), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", [*InformationBottleneck.RAISED, *InformationBottleneck.LOWERED])
@@ -216,6 +227,28 @@ def test_discriminators_raise_every_term_and_encoders_only_those_they_should(nam
     assert moved > start if name in InformationBottleneck.RAISED else moved < start
 
 
+def test_as_printed_everything_that_is_compared_learns():
+    """Raised and lowered alike, the gradient reaches parts and features (eq. 9 and 12 name both under max and min)."""
+    learner = bottleneck(DisNCLConfig(parts="printed"))
+    image, text = some_parts(0, 40, leaf=True), some_parts(1, 40, leaf=True)
+    parts = [image.features, image.invariant, image.exclusive, text.features, text.invariant, text.exclusive]
+    touched = {}
+    for term in learner.terms(image, text):
+        gradients = torch.autograd.grad(term.loss, parts, allow_unused=True, retain_graph=True)
+        touched[term.name] = [int(gradient is not None) for gradient in gradients]
+    assert touched == {
+        "vs_ft": [0, 1, 0, 1, 0, 0],
+        "ts_fv": [1, 0, 0, 0, 1, 0],
+        "vx_fv": [1, 0, 1, 0, 0, 0],
+        "tx_ft": [0, 0, 0, 1, 0, 1],
+        "vx_ft": [0, 0, 1, 1, 0, 0],
+        "tx_fv": [1, 0, 0, 0, 0, 1],
+        "vs_vx": [0, 1, 1, 0, 0, 0],
+        "ts_tx": [0, 0, 0, 0, 1, 1],
+        "divergence": [0, 1, 0, 0, 1, 0],
+    }
+
+
 @pytest.mark.parametrize("name", DISENTANGLERS)
 def test_every_disentangler_is_finite_and_reaches_the_heads(name):
     torch.manual_seed(0)
@@ -225,7 +258,7 @@ def test_every_disentangler_is_finite_and_reaches_the_heads(name):
     gradients = torch.autograd.grad(loss, [image.invariant, text.invariant, *learner.parameters()])
     assert all(bool(torch.isfinite(gradient).all()) and float(gradient.abs().max()) > 0 for gradient in gradients)
     alone = learner.discriminator_loss(image, text)
-    assert (alone is None) == (name in ("fdmer", "dmim"))
+    assert (alone is None) == (name in ("fdmer", "dmim", "reconstruction"))
 
 
 def test_consistency_and_cross_prediction_are_what_they_say():
@@ -237,6 +270,20 @@ def test_consistency_and_cross_prediction_are_what_they_say():
     assert float(overlap.value) == pytest.approx(float(expected), rel=1e-6)
     own, crossed = DISENTANGLERS["dmim"](engine, DisNCLConfig()).terms(image, text)
     assert float(own.value.detach()) == pytest.approx(float(crossed.value.detach()), rel=1e-6)
+
+
+def test_reconstruction_is_the_squared_error_of_both_sides_features():
+    image, text = some_parts(0), some_parts(1)
+    torch.manual_seed(0)
+    learner = DISENTANGLERS["reconstruction"](build_engine(GlobalConfig(width=8, word_width=4), *SIZES), DisNCLConfig())
+    (term,) = learner.terms(image, text)
+    expected = 0.0
+    for decoder, side in ((learner.image_decoder, image), (learner.text_decoder, text)):
+        found = decoder(torch.cat([side.invariant, side.exclusive], dim=1)).detach().tolist()
+        expected += sum(
+            (a - b) ** 2 for rows in zip(found, side.features.tolist(), strict=True) for a, b in zip(*rows, strict=True)
+        )
+    assert float(term.value.detach()) == pytest.approx(expected / PAIRS, rel=1e-5)
 
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -319,8 +366,8 @@ def test_without_the_adversarial_terms_what_is_raised_stays():
     assert silent == set(InformationBottleneck.LOWERED)
 
 
-def test_information_counts_by_the_share_of_clean_pairs():
-    """As in all sums over the clean set here: divided by B, so that no term outgrows the others in noisy batches."""
+def test_information_counts_once_a_batch_where_the_alignment_counts_once_a_clean_pair():
+    """Eq. 3 and 6 are sums over the clean set, eq. 9 and 12 expectations; all divided by B."""
     similarity, engine = similarities(), build_engine(GlobalConfig(width=8, word_width=4), *SIZES)
     learner = DISENTANGLERS["fdmer"](engine, DisNCLConfig())
     losses = []
@@ -335,7 +382,7 @@ def test_information_counts_by_the_share_of_clean_pairs():
             for s in (some_parts(0), some_parts(1))
         )
     )
-    assert losses[0] - losses[1] == pytest.approx(5 / PAIRS * sum(float(term.value) for term in terms), rel=1e-5)
+    assert losses[0] - losses[1] == pytest.approx(sum(float(term.value) for term in terms) / PAIRS, rel=1e-5)
 
 
 def test_encoders_heads_and_discriminators_have_rates_of_their_own():

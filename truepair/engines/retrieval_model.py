@@ -36,12 +36,14 @@ class Needs:
         views: projections of the regions, each a view of the image (UGNCL).
         networks: networks with parameters of their own (dual networks).
         subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
+        plain_heads: the heads of what is compared are three layers and no more (DisNCL as printed).
     """
 
     views: int = 1
     networks: int = 1
     subspace_width: int = 0
     subspace_hidden: int = 0
+    plain_heads: bool = False
 
 
 class RetrievalModel:
@@ -198,7 +200,8 @@ def build_network(config: EngineConfig, sizes: Any, needs: Needs) -> ScoringEngi
     if needs.subspace_width:
         from truepair.engines.subspaces import DisentangledEngine, SubspaceSizes
 
-        return DisentangledEngine(base, config.width, SubspaceSizes(needs.subspace_width, needs.subspace_hidden))
+        sizes_of_parts = SubspaceSizes(needs.subspace_width, needs.subspace_hidden, needs.plain_heads)
+        return DisentangledEngine(base, config.width, sizes_of_parts)
     if needs.views == 1:
         return base
     from truepair.engines.views import MultiViewEngine

@@ -12,6 +12,7 @@ Source: "Disentangled Noisy Correspondence Learning" (DisNCL), section III-C and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +35,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class SubspaceSizes:
-    """Width S of each subspace, and of the hidden layers of the heads."""
+    """Width S of each subspace and of the hidden layers of the heads, and whether invariant heads are three layers."""
 
     width: int
     hidden: int
+    plain_heads: bool = False
 
 
 def three_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
@@ -57,7 +59,8 @@ def three_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
 class InvariantHead(nn.Module):
     """W F + MLP(F), with W an isometry and the MLP zero at first: what is compared begins as the features themselves.
 
-    Decided: the three layers alone take about twice the epochs where the features are trained from scratch too.
+    Decided: the three layers alone (`SubspaceSizes.plain_heads`, the paper) take about twice the epochs where the
+    features are trained from scratch too.
     """
 
     def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
@@ -81,7 +84,7 @@ class DisentangledEngine(ScoringEngine[Any]):
     Args:
         base: the engine; it compares vectors of width S.
         feature_width: D of its encoders.
-        sizes: S, and the hidden width of the heads.
+        sizes: S, and what the heads are.
     """
 
     def __init__(self, base: SingleViewEngine[Any], feature_width: int, sizes: SubspaceSizes) -> None:
@@ -90,7 +93,8 @@ class DisentangledEngine(ScoringEngine[Any]):
         self.costly = base.costly
         self.feature_width, self.sizes = feature_width, sizes
         shape = (feature_width, sizes.hidden, sizes.width)
-        self.image_invariant, self.text_invariant = InvariantHead(*shape), InvariantHead(*shape)
+        invariant: Callable[..., nn.Module] = three_layers if sizes.plain_heads else InvariantHead
+        self.image_invariant, self.text_invariant = invariant(*shape), invariant(*shape)
         self.image_exclusive, self.text_exclusive = three_layers(*shape), three_layers(*shape)
 
     def encode_images(self, images: Any) -> Any:

@@ -19,11 +19,12 @@ class AuxiliaryNetworks:
     They are newly initialised and trained with a new engine, lie in checkpoints, and are no part of the model.
 
     Attributes:
-        subspaces: width and hidden width of the subspaces that encodings are split into; None for no split.
+        subspaces: width and hidden width of the subspaces that encodings are split into, and whether the heads of what
+            is compared are three layers and no more; None for no split.
         steps: optimizer steps of the auxiliary networks alone before each step of everything.
     """
 
-    subspaces: tuple[int, int] | None = None
+    subspaces: tuple[int, int, bool] | None = None
     steps: int = 0
 
     def build(self, engine: Any) -> nn.Module | None:

@@ -224,7 +224,7 @@ class Assembly:
         self.warnings = nothing_to_learn(pairs)
         assert setup.preparation is not None
         self.preparation = setup.preparation
-        self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or (0, 0)))
+        self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or ()))
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
         widths = "; ".join(f"{name} {value}" for name, value in asdict(setup.model).items())  # type: ignore[call-overload]
         needed = 5 * parameter_bytes(setup.model, self.preparation.sizes, self.needs)

@@ -18,7 +18,7 @@ class AuxiliaryDisentangler(AuxiliaryNetworks):
 
     def __init__(self, config: DisNCLConfig) -> None:
         self.config = config
-        self.subspaces = config.subspace_width, config.hidden_width
+        self.subspaces = config.subspace_width, config.hidden_width, config.heads == "plain"
         self.steps = config.discriminator_steps - 1
 
     def build(self, engine: Any) -> nn.Module | None:

@@ -51,9 +51,9 @@ class InformationBottleneck(Disentangler):
     Raised: I(V_S; F_T), I(T_S; F_V), I(V_X; F_V), I(T_X; F_T). Lowered, by reversed gradients: I(V_X; F_T), I(T_X; F_V)
     and, the regulariser, I(V_S; V_X), I(T_S; T_X).
 
-    Decided: the features are a fixed reference, and in what is lowered the invariant parts are one too. It is the
-    exclusive part that has to give way: the other side could lower an information just as well by forgetting what
-    retrieval needs.
+    Decided, but for parts="printed": the features are a fixed reference, and in what is lowered the invariant parts are
+    one too. It is the exclusive part that has to give way: the other side could lower an information just as well by
+    forgetting what retrieval needs.
     """
 
     RAISED = ("vs_ft", "ts_fv", "vx_fv", "tx_ft")
@@ -87,17 +87,21 @@ class InformationBottleneck(Disentangler):
             "ts_tx": config.regularizer_weight * lowered,
         }
         # KL in both directions; every information is raised here, and lowered ones turn round behind the discriminator.
-        divergence = 2 * gaussian_divergence(image, text)
+        divergence = 2 * gaussian_divergence(image, text, config)
         found = [Term(name, value, -weights[name] * value) for name, value in values.items()]
         return [*found, Term("divergence", divergence, shared * config.invariant_weight * divergence)]
 
     def information(self, image: Parts, text: Parts) -> dict[str, Tensor]:
         """The Jensen–Shannon value of every two parts, drawn anew, and features, 0-d each."""
-        noise = self.config.part_noise
+        config = self.config
         vs, vx, ts, tx = (
-            blurred(part, noise) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
+            seen(part, config) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
         )
-        fv, ft = blurred(image.features.detach(), 0.0), blurred(text.features.detach(), 0.0)
+        fv, ft = image.features, text.features
+        vs_fixed, ts_fixed = vs, ts
+        if config.parts == "spread":
+            fv, ft = blurred(fv.detach(), 0.0), blurred(ft.detach(), 0.0)
+            vs_fixed, ts_fixed = vs.detach(), ts.detach()
         pairs = {
             "vs_ft": (vs, ft),
             "ts_fv": (ts, fv),
@@ -105,8 +109,8 @@ class InformationBottleneck(Disentangler):
             "tx_ft": (tx, ft),
             "vx_ft": (vx, ft),
             "tx_fv": (tx, fv),
-            "vs_vx": (vs.detach(), vx),
-            "ts_tx": (ts.detach(), tx),
+            "vs_vx": (vs_fixed, vx),
+            "ts_tx": (ts_fixed, tx),
         }
         values = {}
         for name, (first, second) in pairs.items():
@@ -137,8 +141,11 @@ class FeatureConsistency(Disentangler):
         ]
 
 
-class CrossPrediction(Disentangler):
-    """DMIM, as DisNCL compares it: features rebuilt from the own exclusive part and either side's invariant part."""
+class Reconstruction(Disentangler):
+    """The baseline of DisNCL's figure 4: nothing parts the parts, and together they rebuild what they come from.
+
+    Decided: that is the features, in place of pixels and words; DisNCL takes them for all that the input says (IV-A).
+    """
 
     def __init__(self, engine: DisentangledEngine, config: DisNCLConfig) -> None:
         super().__init__()
@@ -147,17 +154,25 @@ class CrossPrediction(Disentangler):
         self.image_decoder, self.text_decoder = (three_layers(2 * sizes.width, sizes.hidden, width) for _ in range(2))
 
     def terms(self, image: Parts, text: Parts) -> list[Term]:
-        def rebuilt(decoder: nn.Module, invariant: Tensor, side: Parts) -> Tensor:
+        return [self.rebuilt("reconstruction", image, text, image.invariant, text.invariant)]
+
+    def rebuilt(self, name: str, image: Parts, text: Parts, for_image: Tensor, for_text: Tensor) -> Term:
+        """Squared error of both sides' features from the own exclusive part and some invariant part of each."""
+        error = torch.zeros((), device=for_image.device)
+        for decoder, side, invariant in ((self.image_decoder, image, for_image), (self.text_decoder, text, for_text)):
             # A sum over the features, which are unit vectors: 1 for a decoder that says nothing.
             target = side.features.detach()
-            return mse_loss(decoder(torch.cat([invariant, side.exclusive], dim=1)), target) * target.shape[1]
+            found = decoder(torch.cat([invariant, side.exclusive], dim=1))
+            error = error + mse_loss(found, target) * target.shape[1]
+        return Term(name, error, self.weight * error)
 
-        own = rebuilt(self.image_decoder, image.invariant, image) + rebuilt(self.text_decoder, text.invariant, text)
-        crossed = rebuilt(self.image_decoder, text.invariant, image) + rebuilt(self.text_decoder, image.invariant, text)
-        return [
-            Term("reconstruction", own, self.weight * own),
-            Term("cross_prediction", crossed, self.weight * crossed),
-        ]
+
+class CrossPrediction(Reconstruction):
+    """DMIM, as DisNCL compares it: features rebuilt from the own exclusive part and either side's invariant part."""
+
+    def terms(self, image: Parts, text: Parts) -> list[Term]:
+        crossed = self.rebuilt("cross_prediction", image, text, text.invariant, image.invariant)
+        return [*super().terms(image, text), crossed]
 
 
 class InformationRegularization(Disentangler):
@@ -167,12 +182,12 @@ class InformationRegularization(Disentangler):
         super().__init__()
         self.weight = config.disentangle_weight
         self.divergence_weight = config.disentangle_weight * config.balance * config.invariant_weight
-        self.noise = config.part_noise
+        self.config = config
         self.discriminator = three_layers(2 * engine.sizes.width, engine.sizes.hidden, 1)
 
     def terms(self, image: Parts, text: Parts) -> list[Term]:
         information = self.information(image, text)
-        divergence = gaussian_divergence(image, text)
+        divergence = gaussian_divergence(image, text, self.config)
         return [
             Term("vs_ts", information, -self.weight * information),
             Term("divergence", divergence, self.divergence_weight * divergence),
@@ -182,9 +197,7 @@ class InformationRegularization(Disentangler):
         return -self.information(image, text)
 
     def information(self, image: Parts, text: Parts) -> Tensor:
-        return discriminated(
-            self.discriminator, blurred(image.invariant, self.noise), blurred(text.invariant, self.noise)
-        )
+        return discriminated(self.discriminator, seen(image.invariant, self.config), seen(text.invariant, self.config))
 
 
 DISENTANGLERS: dict[str, type[Disentangler]] = {
@@ -192,6 +205,7 @@ DISENTANGLERS: dict[str, type[Disentangler]] = {
     "fdmer": FeatureConsistency,
     "dmim": CrossPrediction,
     "mvib": InformationRegularization,
+    "reconstruction": Reconstruction,
 }
 
 
@@ -204,13 +218,21 @@ def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Te
     return jensen_shannon(joint, marginal)
 
 
-def gaussian_divergence(image: Parts, text: Parts) -> Tensor:
-    """The mean KL of unit Gaussians around V_S and T_S, spread out to values of size one, 0-d.
+def seen(part: Tensor, config: DisNCLConfig) -> Tensor:
+    """What discriminators see of a part, (n, S)."""
+    return blurred(part, config.part_noise) if config.parts == "spread" else part
 
-    Decided: the parts are unit vectors, on which unit noise would drown everything and the term hardly be felt. Yet it
-    is this term that takes from V_S and T_S what only one side has. Spread out, no closeness is had by shrinking.
+
+def gaussian_divergence(image: Parts, text: Parts, config: DisNCLConfig) -> Tensor:
+    """The mean KL of unit Gaussians around V_S and T_S, 0-d; of parts spread out, its mean over the dimensions.
+
+    Decided: spread out, no closeness is had by shrinking. The sum over the dimensions would then be about S for parts
+    that have nothing to do with each other, where it is at most 2 for unit vectors.
     """
-    return unit_gaussian_divergence(blurred(image.invariant, 0.0), blurred(text.invariant, 0.0)).mean()
+    first, second = image.invariant, text.invariant
+    if config.parts == "printed":
+        return unit_gaussian_divergence(first, second).mean()
+    return unit_gaussian_divergence(blurred(first, 0.0), blurred(second, 0.0)).mean() / first.shape[1]
 
 
 def select_parts(side: Parts, rows: Tensor) -> Parts:

@@ -55,7 +55,11 @@ class DisNCL(Method):
     # III-D to III-F: the loss
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
-        """L_Dis + L_align + L_soft + L_reg (eq. 8), sums over the clean set divided by B; to warm up L_align of all."""
+        """(L_Dis + L_align + L_soft + L_reg)/B (eq. 8), of the clean set; to warm up L_align of all.
+
+        L_align and L_soft are sums over the clean set, information and divergence expectations, as printed: one clean
+        pair more adds to the former alone.
+        """
         config, similarity, ids = self.config, forward.networks[0].similarity, forward.batch.ids
         clean = mutual_best(similarity.detach())
         self.remember_probability(forward, memory)
@@ -71,7 +75,7 @@ class DisNCL(Method):
         total = config.align_weight * align + config.soft_weight * soft
         for term in self.terms(forward, clean):
             scalars[term.name] = float(term.value.detach())
-            total = total + clean.float().mean() * term.loss
+            total = total + term.loss / len(clean)
         return BatchLoss(total, scalars)
 
     def warm_up_loss(self, similarity: Tensor, position: EpochPosition) -> Tensor:

@@ -12,10 +12,11 @@ from truepair.option import SHARE, Options, option
 class DisNCLConfig(Options):
     """Options of DisNCL; the defaults that are not the paper's stand in `as_printed`, with each reason."""
 
-    disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "none"] = option(
+    disentangler: Literal["disncl", "fdmer", "dmim", "mvib", "reconstruction", "none"] = option(
         "disncl",
         "how the subspaces are parted: L_Dis and L_reg; or feature consistency (FDMER), cross prediction "
-        "(DMIM), information regularisation (MVIB); or not at all",
+        "(DMIM), information regularisation (MVIB); or not at all: parts that rebuild their input (the baseline of "
+        "figure 4), or none of these",
     )
     align_weight: float = option(1.0, "weight of L_align (eq. 3) after the warm-up", least=0)
     soft_weight: float = option(1.0, "weight of L_soft (eq. 6); 0 leaves it out", least=0)
@@ -57,6 +58,16 @@ class DisNCLConfig(Options):
         "share of the batch, the hardest, that are negatives at the end of a falling warm-up: fewer teach "
         "faster, and with much noise nothing",
         **SHARE,
+    )
+    heads: Literal["isometry", "plain"] = option(
+        "isometry",
+        "heads of the invariant parts: three layers beside an isometry, so that what is compared begins as the "
+        "features; or three layers (the paper)",
+    )
+    parts: Literal["spread", "printed"] = option(
+        "spread",
+        "what L_Dis and L_reg see: parts brought to spread one, and as fixed references the features and, in L_reg, "
+        "the invariant parts; or all as it is, learning (the paper)",
     )
     subspace_width: int = option(512, "width of each subspace", least=1)
     hidden_width: int = option(256, "hidden width of the heads and the discriminators", least=1)
