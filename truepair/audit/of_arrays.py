@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from truepair.audit.result import Share
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
-
-if TYPE_CHECKING:
-    from truepair.audit.scoring.scored_pairs import ScoredPairs
 
 LEAST_PAIRS = 60
 
@@ -81,11 +77,11 @@ def audit_embeddings(
         InputError: the arrays are not (N, D) floats of the same shape, have fewer than 60 rows, or a row of NaN, of
             infinite numbers or of zeros; there is not one image id a pair; an option is out of range.
     """
-    from truepair.audit.options import AuditOptions
+    from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.rematch.rematch import Items
     from truepair.audit.rematch.rematch import rematch as rematched
     from truepair.audit.rematch.same_items import same_items
-    from truepair.audit.scoring.scorers import EmbeddingScorer
+    from truepair.audit.scoring.scorers import scorer_for
     from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.progress import Progress
 
@@ -101,7 +97,7 @@ def audit_embeddings(
     asked = AuditOptions(bank=bank, rematch=rematch, seed=seed)
     collection = ArrayPairs(images, texts, image_ids)
     with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
-        scored: ScoredPairs = EmbeddingScorer(collection, asked).score(Path(folder), Progress(False))
+        scored = scorer_for(collection, None, asked, CrossFitting()).score(Path(folder), Progress(False))
         verdict = verdict_of_scored(scored, seed=seed)
         flagged = np.flatnonzero(verdict.flagged)
         worst = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][: asked.rematch]

@@ -119,7 +119,7 @@ def test_mismatches_that_no_model_trained_on_are_measured_by_too(fitted):
     pairs, seen, folder = fitted
     np.testing.assert_array_equal(seen.held_out.given, seen.given.log_odds[:, :2])
     assert 0.9 * len(pairs) < len(seen.held_out.known) <= len(pairs)
-    again = [space.synthetic_scores(kinds=["random"])["random"]["log_odds"] for space in seen.spaces]
+    again = [space.mismatched("random", space.covered)["log_odds"] for space in seen.spaces]
     np.testing.assert_allclose(seen.held_out.known[:, 0], np.concatenate(again), atol=1e-6)
     assert all((folder / f"unseen{fold}.safetensors").is_file() for fold in range(3))
     assert not seen.local  # of so few pairs

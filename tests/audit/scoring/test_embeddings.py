@@ -20,7 +20,7 @@ from truepair.audit.scoring.chunks import unit_vectors
 from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.indicators import score
 from truepair.audit.scoring.samples import usable_rows
-from truepair.audit.scoring.scored import open_scored
+from truepair.audit.scoring.scoring_folder import open_scored
 from truepair.errors import InputError, TruepairError
 
 OPTIONS = {"bank_size": 40, "chunk_rows": 100, "neighbours": 5}

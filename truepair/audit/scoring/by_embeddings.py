@@ -11,14 +11,15 @@ from torch import Tensor
 
 from truepair.audit.rematch.same_items import same_items
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import READ_ROWS, Units, scored_columns, unit_vectors
+from truepair.audit.scoring.chunks import READ_ROWS, Units, unit_vectors
 from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of
-from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_spaces
-from truepair.audit.scoring.row_ranges import row_ranges, words_at
-from truepair.audit.scoring.samples import SAME, share_something, usable_rows
-from truepair.audit.scoring.scored import Scored
+from truepair.audit.scoring.indicators import scored_columns
+from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
+from truepair.audit.scoring.row_ranges import words_at
+from truepair.audit.scoring.samples import SAME, read_units, share_something, usable_rows
 from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.scoring_folder import Scored
 from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
 from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.data.collection import EmbeddingCollection
@@ -39,25 +40,16 @@ def score_by_embeddings(
     workers: int | None,
     moved: Callable[[int], None] = lambda done: None,
 ) -> ScoredPairs:
-    """The evidence of the embeddings themselves.
-
-    Raises:
-        InputError: nothing can be scored, or the folder belongs to another audit.
-    """
+    """The evidence of the embeddings themselves; arguments and errors are those of `score_collection`."""
     scored = score_collection(
-        collection,
-        folder,
-        bank_size=bank,
-        seed=seed,
-        engine=engine,
-        workers=workers,
-        moved=moved,
+        collection, folder, bank_size=bank, seed=seed, engine=engine, workers=workers, moved=moved
     )
     space = EmbeddingSpace(collection, scored)
     columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
     given = Evidence(columns, evidence_of(columns))
     drawn = usable_rows(collection, MOST_SEARCHED, seed=seed, purpose="audit nearest")
     copies = space.nearest_copies(drawn.rows, generator(seed, "audit nearest copies"))
+    ranked = usable_rows(collection, MOST_PAIRS, seed=seed, purpose="audit local ranks")
     return ScoredPairs(
         rows=scored.rows,
         given=given,
@@ -65,15 +57,9 @@ def score_by_embeddings(
         spaces=[space],
         bank=len(space.bank),
         problems=scored.problems(collection),
-        local=local_ranks_of(collection, seed),
+        local=ranks_of_spaces([(ranked.images, ranked.texts)], generator(seed, "audit local mismatches"), same=SAME),
         nearest=NearestCopies(given.log_odds, given.similarity, evidence_of(copies), copies["similarity"]),
     )
-
-
-def local_ranks_of(collection: EmbeddingCollection, seed: int) -> list[LocalRanks]:
-    """The local ranks of some rows drawn over the whole collection."""
-    units = usable_rows(collection, MOST_PAIRS, seed=seed, purpose="audit local ranks")
-    return ranks_of_spaces([(units.images, units.texts)], generator(seed, "audit local mismatches"), same=SAME)
 
 
 def synthetic_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int) -> dict[str, Evidence]:
@@ -119,14 +105,8 @@ class EmbeddingSpace(VectorSpace):
         self.collection, self.bank = collection, scored.bank()
 
     def vectors(self, rows: IntArray) -> tuple[Tensor, Tensor]:
-        parts = []
-        for piece, start, stop in self.collection.coming(row_ranges(rows)):
-            images, texts = self.collection.read(start, stop)
-            at = rows[piece] - start
-            parts.append(unit_vectors(images[at], texts[at], rows[piece]))
-        if not parts:
-            return torch.empty(0, self.collection.width), torch.empty(0, self.collection.width)
-        return torch.cat([part.images for part in parts]), torch.cat([part.texts for part in parts])
+        units = read_units(self.collection, rows)
+        return units.images, units.texts
 
     def blocks(self) -> Iterator[tuple[IntArray, Tensor, Tensor]]:
         for start in range(0, len(self.collection), READ_ROWS):

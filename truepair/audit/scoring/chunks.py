@@ -5,6 +5,8 @@ The same function for every engine: a chunk depends on the collection, the bank 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +14,18 @@ import torch
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.indicators import score
+from truepair.audit.scoring.indicators import scored_columns
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, IntArray
 from truepair.files import tensor_bytes
 
 READ_ROWS = 8192
 """Rows in memory at a time; a chunk may be far longer."""
-UNUSABLE = ("nan-row", "zero-row")
-"""Why a row cannot be scored: a number in it is NaN or infinite, or all of a side are zero. Stored by position."""
+UNUSABLE = {
+    "nan-row": "a number of the image's or the text's vector is NaN or infinite",
+    "zero-row": "the image's or the text's vector is all zeros",
+}
+"""Why a row cannot be scored; stored by position."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,12 @@ def chunk_bytes(collection: EmbeddingCollection, bank: Bank, start: int, stop: i
     return tensor_bytes({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
 
 
-def scored_columns(
-    images: Tensor, texts: Tensor, bank: Bank, image_rows: IntArray, text_rows: IntArray
-) -> dict[str, Array]:
-    """`indicators.score` as arrays."""
-    scores = score(images, texts, bank, image_rows=torch.from_numpy(image_rows), text_rows=torch.from_numpy(text_rows))
-    return {name: values.numpy() for name, values in scores.columns().items()}
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Within the block torch computes on so many threads; None leaves their number as it is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -20,11 +20,11 @@ from truepair.audit.scoring.bank import background_of, temperature_for
 from truepair.audit.scoring.comparison import own_entries
 from truepair.audit.scoring.indicators import COLUMNS, VECTOR_INDICATORS, settled, two_way
 from truepair.audit.scoring.scored_pairs import Offer
-from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, draw_mismatches
+from truepair.audit.scoring.scoring_folder import kept_columns
+from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, mismatched_pairs
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.device import resolve_device
 from truepair.engines.retrieval_model import RetrievalModel
-from truepair.files import read_tensors, tensor_bytes, write_bytes_atomically
 from truepair.seeding import generator
 
 MOST_ENTRIES = 128
@@ -33,7 +33,6 @@ MOST_MISMATCHES = 1000
 MOST_REMATCHED = 200
 """Each suspicious pair is compared with all images and all texts."""
 AT_ONCE = 512
-KEPT = "what an audit wrote. Delete the file, and run the same audit again"
 
 
 class CrossAttentionSpace:
@@ -106,26 +105,15 @@ class CrossAttentionSpace:
 
     def given_scores(self) -> dict[str, Array]:
         """`scores` of the pairs themselves, kept in the folder."""
-        path, rows = self.folder / "given.safetensors", np.arange(len(self.pairs), dtype=np.int64)
-        if not path.exists():
-            write_bytes_atomically(path, tensor_bytes(self.scores(rows, rows)))
-        found, _ = read_tensors(path, KEPT)
-        return {name: found[name].numpy() for name in COLUMNS if name in found}
+        rows = np.arange(len(self.pairs), dtype=np.int64)
+        return kept_columns(self.folder / "given.safetensors", self.scores, rows, rows)
 
     def synthetic_scores(self, rows: IntArray) -> dict[str, dict[str, Array]]:
         """`scores` of synthetic mismatches made of some pairs, a table a kind; at most 1,000 of each."""
-        found = {}
-        described = described_pairs(self.pairs, seed=self.seed)[rows]
+        found, described = {}, described_pairs(self.pairs, seed=self.seed)[rows]
         for place, kind in enumerate(KINDS):
-            drawn = draw_mismatches(
-                kind,
-                rows,
-                MOST_MISMATCHES,
-                images=self.pairs.image_index[rows],
-                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[rows].tolist()],
-                described=described,
-                rng=generator(self.seed, "audit mismatches", place),
-            )
+            rng = generator(self.seed, "audit mismatches", place)
+            drawn = mismatched_pairs(self.pairs, rows, kind, MOST_MISMATCHES, described, rng)
             found[kind] = self.scores(drawn.image_of, drawn.caption_of)
         return found
 
@@ -173,11 +161,10 @@ class CrossAttentionSpace:
         """(count, m) similarities of all items of a side to the bank, some hundred items at a time, kept in files."""
         parts = []
         for number, start in enumerate(range(0, count, AT_ONCE)):
+            rows = np.arange(start, min(start + AT_ONCE, count), dtype=np.int64)
             path = self.folder / f"{side}-{number:06d}.safetensors"
-            if not path.exists():
-                rows = np.arange(start, min(start + AT_ONCE, count), dtype=np.int64)
-                write_bytes_atomically(path, tensor_bytes({"similarity": similarity(rows)}))
-            parts.append(read_tensors(path, KEPT)[0]["similarity"])
-            self.done += len(parts[-1])
+            piece = kept_columns(path, lambda rows: {"similarity": similarity(rows)}, rows)["similarity"]
+            parts.append(torch.from_numpy(piece))
+            self.done += len(piece)
             self.moved(self.done)
         return torch.cat(parts)

@@ -7,7 +7,6 @@ or not. What the other models came to believe of the pair while they trained on 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,12 @@ from truepair.audit.scoring.indicators import COLUMNS
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
 from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.scoring.scoring_folder import kept_columns
 from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.data.pairs import Array, Pairs
-from truepair.engines.config import EngineConfig, GlobalConfig, MLPConfig
+from truepair.engines.config import GlobalConfig, MLPConfig
 from truepair.errors import RunFolderError
-from truepair.files import read_json_object, read_tensors, tensor_bytes, write_bytes_atomically, write_json_atomically
+from truepair.files import read_json_object, write_json_atomically
 from truepair.progress import Progress, TimeLeft
 from truepair.seeding import generator
 from truepair.training.fit import Run, fit, open_run
@@ -54,24 +54,30 @@ def cross_fit(
     folder.mkdir(parents=True, exist_ok=True)
     check_folder(folder, pairs, {**asdict(options), "bank": bank, "seed": seed})
     folds = make_folds(pairs, folds=options.folds, synthetic_share=options.synthetic_share, seed=seed)
-    size, epochs = len(folds.pairs), EpochLines(options.folds, progress)
-    columns: dict[str, Array] = {}
+    size, clock = len(folds.pairs), TimeLeft(options.folds)
+    columns = {name: np.empty(size, dtype=np.float32) for name in COLUMNS}
     beliefs = np.full((options.folds, size), np.nan)
-    spaces = []
+    spaces: list[ModelSpace] = []
     for fold in range(options.folds):
         progress.say(f"training model {fold + 1} of {options.folds}")
-        run = train_fold(folds, fold, options, folder / f"fold{fold}", seed=seed, epochs=epochs)
+        run = train_fold(folds, fold, options, folder / f"fold{fold}", seed=seed, progress=progress, clock=clock)
         beliefs[fold, folds.trained_on(fold)] = remembered(run)
         held_out = folds.held_out(fold)
         given = held_out[held_out < folds.given]
         space = ModelSpace(
             run.model, pairs.without_truth(), given, bank_size=bank, seed=seed, place=fold, device=options.device
         )
-        for name, values in fold_scores(folds, fold, space, folder / f"fold{fold}.safetensors").items():
-            columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
+        images, captions = folds.image_of[held_out], folds.caption_of[held_out]
+        scores = kept_columns(folder / f"fold{fold}.safetensors", space.scores, images, captions)
+        for name, values in scores.items():
+            columns[name][held_out] = values
         spaces.append(space)
-    unseen = [unseen_mismatches(space, folder / f"unseen{fold}.safetensors") for fold, space in enumerate(spaces)]
-    copies = [nearest_copies(space, folder / f"nearest{fold}.safetensors", seed) for fold, space in enumerate(spaces)]
+    unseen, copies = [], []
+    for fold, space in enumerate(spaces):  # of mismatches that no model trained on
+        random = kept_columns(folder / f"unseen{fold}.safetensors", space.mismatched, "random", space.covered)
+        unseen.append(evidence_of(random))
+        rng = generator(seed, "audit nearest copies", fold)
+        copies.append(kept_columns(folder / f"nearest{fold}.safetensors", space.nearest_copies, space.covered, rng))
     columns["memory"] = np.nanmean(beliefs, axis=0).astype(np.float32)
     evidence = evidence_of(columns, np.nanmean(logit(beliefs), axis=0))
     whole = Evidence(columns, evidence)
@@ -108,39 +114,32 @@ def check_folder(folder: Path, pairs: Pairs, options: dict[str, Any]) -> None:
         )
 
 
-class EpochLines:
-    """Says how far the models are, a line an epoch, where no bars are drawn."""
+def train_fold(
+    folds: Folds, fold: int, options: CrossFitting, path: Path, *, seed: int, progress: Progress, clock: TimeLeft
+) -> Run:
+    """The model that knows nothing of a fold. Goes on with a run that was cut off.
 
-    def __init__(self, models: int, progress: Progress) -> None:
-        self.models, self.progress, self.clock = models, progress, TimeLeft(models)
-
-    def of(self, model: int) -> Callable[[int, int], None]:
-        """Takes the number of an epoch that is done, and how many a model has."""
-
-        def told(epoch: int, epochs: int) -> None:
-            left = self.clock.left(model + epoch / epochs)
-            if epoch and not (self.progress.bars or self.progress.quiet):
-                done = f"model {model + 1} of {self.models}, epoch {epoch} of {epochs}"
-                self.progress.say(f"{done}; training: {left}")
-
-        return told
-
-
-def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, *, seed: int, epochs: EpochLines) -> Run:
-    """The model that knows nothing of a fold. Goes on with a run that was cut off."""
+    Where no bars are drawn, a line an epoch says how far the models are.
+    """
     kept = RunFolder(path)
     if kept.finished:
         return open_run(path)
-    begun = kept.config.exists()
-    trained_on, told = folds.trained_on(fold), epochs.of(fold)
+
+    def told(epoch: int, epochs: int) -> None:
+        left = clock.left(fold + epoch / epochs)
+        if epoch and not (progress.bars or progress.quiet):
+            progress.say(f"model {fold + 1} of {options.folds}, epoch {epoch} of {epochs}; training: {left}")
+
     told(0, 1)
+    trained_on = folds.trained_on(fold)
+    engine = GlobalConfig if folds.pairs.texts.features is None else MLPConfig
     return fit(
         folds.pairs.take(trained_on),
         method=options.method,
-        setup=Setup(model=model_for(folds.pairs, options)),
+        setup=Setup(model=engine(width=options.width)),
         out=path,
-        resume=begun,
-        progress=epochs.progress.bars,
+        resume=kept.config.exists(),
+        progress=progress.bars,
         on_epoch=told,
         epochs=options.epochs_for(len(trained_on)),
         batch_size=min(options.batch_size, len(trained_on)),
@@ -149,38 +148,7 @@ def train_fold(folds: Folds, fold: int, options: CrossFitting, path: Path, *, se
     )
 
 
-def model_for(pairs: Pairs, options: CrossFitting) -> EngineConfig:
-    if pairs.texts.features is not None:
-        return MLPConfig(width=options.width)
-    return GlobalConfig(width=options.width)
-
-
 def remembered(run: Run) -> Array:
     """What training came to believe of each of its pairs, (n,) in [0, 1]."""
     belief: Array = read_pair_table(run.folder.pairs, ["p_match"])["p_match"].to_numpy()
     return belief
-
-
-def fold_scores(folds: Folds, fold: int, space: ModelSpace, path: Path) -> dict[str, Array]:
-    """Similarity, log odds and indicators of the held-out pairs, by the model of the fold; kept in a file."""
-    held_out = folds.held_out(fold)
-    return kept(path, lambda: space.scores(folds.image_of[held_out], folds.caption_of[held_out]))
-
-
-def unseen_mismatches(space: ModelSpace, path: Path) -> Array:
-    """Evidence of random mismatches of held-out pairs, which no model trained on: (P, 2); kept in a file."""
-    return evidence_of(kept(path, lambda: space.synthetic_scores(kinds=["random"])["random"]))
-
-
-def nearest_copies(space: ModelSpace, path: Path, seed: int) -> dict[str, Array]:
-    """Scores of copies of captions of the nearest image; kept in a file."""
-    rng = generator(seed, "audit nearest copies", space.place)
-    return kept(path, lambda: space.nearest_copies(space.covered, rng))
-
-
-def kept(path: Path, score: Callable[[], dict[str, Array]]) -> dict[str, Array]:
-    """The columns in a file, scored if it is missing."""
-    if not path.exists():
-        write_bytes_atomically(path, tensor_bytes(score()))
-    found, _ = read_tensors(path, "what an audit wrote. Delete the file, and run the same audit again")
-    return {name: found[name].numpy() for name in COLUMNS}

@@ -11,9 +11,9 @@ from truepair.audit.scoring.synthetic_mismatches import (
     LEAST_SYNTHETIC,
     Mismatches,
     described_pairs,
-    draw_mismatches,
+    mismatched_pairs,
 )
-from truepair.data.pairs import Array, IntArray, Pairs
+from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
 from truepair.seeding import generator
 
@@ -84,30 +84,24 @@ def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -
     dealt[images] = generator(seed, "audit folds").permutation(len(images)) % folds
     fold = dealt[pairs.image_index]
     described = described_pairs(pairs, seed=seed)
-    drawn = [
-        mismatches_within(
-            pairs,
-            np.flatnonzero(fold == k),
-            kind,
-            share_added(kind, len(pairs), synthetic_share),
-            described,
-            seed=seed,
-            fold=k,
-        )
-        for kind in KINDS
-        for k in range(folds)
-    ]
+    drawn = []
+    for kind in KINDS:
+        share = share_added(kind, len(pairs), synthetic_share)
+        for k in range(folds):  # of one fold each, so that its model has seen neither side
+            rows = np.flatnonzero(fold == k)
+            rng = generator(seed, "audit yardstick", KINDS.index(kind), k)  # the name is part of the numbers
+            count = max(1, round(share * len(rows)))
+            drawn.append(mismatched_pairs(pairs, rows, kind, count, described[rows], rng))
     check_enough(pairs, drawn)
     own = np.arange(len(pairs), dtype=np.int64)
     image_of = np.concatenate([own, *(mismatches.image_of for mismatches in drawn)])
     caption_of = np.concatenate([own, *(mismatches.caption_of for mismatches in drawn)])
-    kind = np.repeat(
-        [0, *(1 + KINDS.index(mismatches.kind) for mismatches in drawn)], [len(own), *(len(some) for some in drawn)]
-    )
+    kinds = [0, *(1 + KINDS.index(mismatches.kind) for mismatches in drawn)]
+    kind_of = np.repeat(kinds, [len(own), *map(len, drawn)])
     mixed = replace(
         pairs.without_truth().take(image_of), text_index=pairs.text_index[caption_of], labels=None, class_names=()
     )
-    return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind)
+    return Folds(mixed, len(pairs), fold[image_of], image_of, caption_of, kind_of)
 
 
 def share_added(kind: str, pairs: int, synthetic_share: float) -> float:
@@ -136,19 +130,4 @@ def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
     raise InputError(
         f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_SYNTHETIC} "
         "are needed to measure by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
-    )
-
-
-def mismatches_within(
-    pairs: Pairs, rows: IntArray, kind: str, share: float, described: Array, *, seed: int, fold: int
-) -> Mismatches:
-    """Mismatches made of the pairs of one fold only, so that its model has seen neither side."""
-    return draw_mismatches(
-        kind,
-        rows,
-        max(1, round(share * len(rows))),
-        images=pairs.image_index[rows],
-        captions=[pairs.texts.captions[text] for text in pairs.text_index[rows].tolist()],
-        described=described[rows],
-        rng=generator(seed, "audit yardstick", KINDS.index(kind), fold),  # the name is part of the numbers
     )

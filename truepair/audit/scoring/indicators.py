@@ -41,6 +41,7 @@ from torch import Tensor
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.comparison import Block, OwnEntries, blocks, nearest, products
 from truepair.audit.scoring.mutual_rank import TIE, mutual_rank, rank_among
+from truepair.data.pairs import Array, IntArray
 
 NEIGHBOUR_TEMPERATURE = 0.1
 
@@ -85,6 +86,14 @@ def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text
         name: torch.cat([part[name] for part in parts]) if parts else images.new_empty(0).float() for name in COLUMNS
     }
     return Scores(whole["similarity"], whole["log_odds"], {name: whole[name] for name in BANK_INDICATORS})
+
+
+def scored_columns(
+    images: Tensor, texts: Tensor, bank: Bank, image_rows: IntArray, text_rows: IntArray
+) -> dict[str, Array]:
+    """`score` as arrays, `COLUMNS` in their order."""
+    scores = score(images, texts, bank, image_rows=torch.from_numpy(image_rows), text_rows=torch.from_numpy(text_rows))
+    return {name: values.cpu().numpy() for name, values in scores.columns().items()}
 
 
 def _score(block: Block, bank: Bank) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit
+from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, mismatched_pairs, unit
 from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.audit.scoring.vectors import Vectors, encode
 from truepair.data.pairs import Array, IntArray, Pairs
@@ -75,23 +75,12 @@ class ModelSpace(VectorSpace):
         images, texts = self.vectors(np.sort(drawn[:count]))
         return images.cpu(), texts.cpu()
 
-    def synthetic_scores(
-        self, rows: IntArray | None = None, kinds: Sequence[str] = KINDS
-    ) -> dict[str, dict[str, Array]]:
-        """Scores of synthetic mismatches made of some pairs, of all that it may score; a table a kind."""
-        rows = self.covered if rows is None else rows
-        described = unit(torch.cat(self.vectors(rows), dim=1).cpu().numpy()) if "near" in kinds else None
-        found = {}
-        for kind in kinds:
-            drawn = draw_mismatches(
-                kind,
-                rows,
-                MOST_MISMATCHES,
-                images=self.pairs.image_index[rows],
-                captions=[self.pairs.texts.captions[text] for text in self.pairs.text_index[rows].tolist()],
-                described=described,
-                rng=generator(self.seed, "audit mismatches", KINDS.index(kind)),
-                nearest=NEAREST_IN_SPACE,
-            )
-            found[kind] = self.scores(drawn.image_of, drawn.caption_of)
-        return found
+    def synthetic_scores(self, rows: IntArray) -> dict[str, dict[str, Array]]:
+        """Scores of synthetic mismatches made of some pairs; a table a kind."""
+        described = unit(torch.cat(self.vectors(rows), dim=1).cpu().numpy())
+        return {kind: self.mismatched(kind, rows, described) for kind in KINDS}
+
+    def mismatched(self, kind: str, rows: IntArray, described: Array | None = None) -> dict[str, Array]:
+        rng = generator(self.seed, "audit mismatches", KINDS.index(kind))
+        drawn = mismatched_pairs(self.pairs, rows, kind, MOST_MISMATCHES, described, rng, NEAREST_IN_SPACE)
+        return self.scores(drawn.image_of, drawn.caption_of)

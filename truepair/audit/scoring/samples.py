@@ -44,40 +44,33 @@ def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:
 
 
 def usable_rows(collection: EmbeddingCollection, size: int, *, seed: int, purpose: str) -> Units:
-    """`size` rows that can be scored, each as likely as any other, ascending; all there are where they are fewer.
-
-    `unusable` are those met on the way.
-    """
-    found: list[Units] = []
-    drawn: IntArray = np.empty(0, dtype=np.int64)
-    wanted = size
+    """`size` rows that can be scored, each as likely as any other, ascending; all there are where they are fewer."""
+    found = read_units(collection, np.empty(0, dtype=np.int64))
+    drawn, wanted, draws = found.rows, size, 0
     while wanted and len(drawn) < len(collection):
-        draw = generator(seed, purpose, len(found)).choice(len(collection), min(wanted, len(collection)), replace=False)
+        draw = generator(seed, purpose, draws).choice(len(collection), min(wanted, len(collection)), replace=False)
         new = draw[~np.isin(draw, drawn)]
-        drawn = np.concatenate([drawn, new])
-        found.append(_read(collection, np.sort(new)))
-        usable = sum(len(units.rows) for units in found)
-        wanted = 0 if usable >= size else _ENOUGH_MORE * wanted
-    everything = _joined(collection.width, found)
-    taken = np.sort(drawn[np.isin(drawn, everything.rows)][:size])
-    order = np.argsort(everything.rows)
-    at = order[np.searchsorted(everything.rows, taken, sorter=order)]
-    return Units(taken, everything.images[at], everything.texts[at], everything.unusable, everything.reason)
+        drawn, draws = np.concatenate([drawn, new]), draws + 1
+        found = joined([found, read_units(collection, np.sort(new))])
+        wanted = 0 if len(found.rows) >= size else _ENOUGH_MORE * wanted
+    taken = np.sort(drawn[np.isin(drawn, found.rows)][:size])
+    order = np.argsort(found.rows)
+    at = order[np.searchsorted(found.rows, taken, sorter=order)]
+    return Units(taken, found.images[at], found.texts[at], found.unusable, found.reason)
 
 
-def _read(collection: EmbeddingCollection, rows: IntArray) -> Units:
+def read_units(collection: EmbeddingCollection, rows: IntArray) -> Units:
     """Those of ascending rows that can be scored."""
-    parts = []
+    width, none = collection.width, np.empty(0, dtype=np.int64)
+    parts = [Units(none, torch.empty(0, width), torch.empty(0, width), none, none.astype(np.uint8))]
     for piece, start, stop in collection.coming(row_ranges(rows)):
         images, texts = collection.read(start, stop)
         at = rows[piece] - start
         parts.append(unit_vectors(images[at], texts[at], rows[piece]))
-    return _joined(collection.width, parts)
+    return joined(parts)
 
 
-def _joined(width: int, parts: list[Units]) -> Units:
-    none = np.empty(0, dtype=np.int64)
-    parts = [Units(none, torch.empty(0, width), torch.empty(0, width), none, none.astype(np.uint8)), *parts]
+def joined(parts: list[Units]) -> Units:
     return Units(
         np.concatenate([part.rows for part in parts]),
         torch.cat([part.images for part in parts]),

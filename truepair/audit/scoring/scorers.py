@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
-from truepair.data.pairs import Pairs
 from truepair.errors import InputError
 from truepair.progress import Progress
 
 
-class Scorer(Protocol):
+@dataclass(frozen=True)
+class Scorer:
     """Scores the pairs of a source.
 
     Attributes:
         name: "embeddings", "run" or "cross-fitting".
         options: all that it was asked for.
+        fingerprint: changes when the pairs do.
+        score: takes a folder, where it keeps what is computed, so that it goes on after a stop.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def options(self) -> dict[str, Any]: ...
-
-    def fingerprint(self) -> str:
-        """Changes when the pairs do."""
-
-    def score(self, folder: Path, progress: Progress) -> ScoredPairs:
-        """What is computed is kept in the folder, so that it goes on after a stop."""
+    name: str
+    options: dict[str, Any]
+    fingerprint: Callable[[], str]
+    score: Callable[[Path, Progress], ScoredPairs]
 
 
 def scorer_for(collection: Collection, run: Path | None, options: AuditOptions, crossfit: CrossFitting) -> Scorer:
@@ -41,90 +37,40 @@ def scorer_for(collection: Collection, run: Path | None, options: AuditOptions, 
     Raises:
         InputError: it has neither features nor embeddings.
     """
+    asked, bank, seed = asdict(options), options.bank, options.seed
     if isinstance(collection, EmbeddingCollection):
-        return EmbeddingScorer(collection, options)
+
+        def by_embeddings(folder: Path, progress: Progress) -> ScoredPairs:
+            from truepair.audit.scoring.by_embeddings import score_by_embeddings
+
+            engine, workers = options.engine, options.workers
+            with progress.count("scoring embeddings", len(collection), "pairs") as moved:
+                return score_by_embeddings(
+                    collection, folder / "scores", bank=bank, seed=seed, engine=engine, workers=workers, moved=moved
+                )
+
+        return Scorer("embeddings", asked, collection.fingerprint, by_embeddings)
     if not isinstance(collection, PairsCollection):
         raise InputError(f"{collection.name} has neither features nor embeddings to score by")
-    if run is not None:
-        return RunScorer(collection.pairs, run, options, crossfit.device)
-    return CrossFittingScorer(collection.pairs, options, crossfit)
+    pairs = collection.pairs
 
+    def fingerprint() -> str:
+        from truepair.training.setup import fingerprint
 
-@dataclass(frozen=True)
-class EmbeddingScorer:
-    collection: EmbeddingCollection
-    asked: AuditOptions
-    name = "embeddings"
+        return fingerprint(pairs)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return asdict(self.asked)
-
-    def fingerprint(self) -> str:
-        return self.collection.fingerprint()
-
-    def score(self, folder: Path, progress: Progress) -> ScoredPairs:
-        from truepair.audit.scoring.by_embeddings import score_by_embeddings
-
-        asked = self.asked
-        with progress.count("scoring embeddings", len(self.collection), "pairs") as moved:
-            return score_by_embeddings(
-                self.collection,
-                folder / "scores",
-                bank=asked.bank,
-                seed=asked.seed,
-                engine=asked.engine,
-                workers=asked.workers,
-                moved=moved,
-            )
-
-
-@dataclass(frozen=True)
-class RunScorer:
-    pairs: Pairs
-    run: Path
-    asked: AuditOptions
-    device: str
-    name = "run"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return asdict(self.asked)
-
-    def fingerprint(self) -> str:
-        return pairs_fingerprint(self.pairs)
-
-    def score(self, folder: Path, progress: Progress) -> ScoredPairs:
+    def by_run(folder: Path, progress: Progress) -> ScoredPairs:
         from truepair.audit.scoring.by_run import score_by_run
 
-        bank, seed = self.asked.bank, self.asked.seed
-        return score_by_run(
-            self.pairs, self.run, folder / "run", bank=bank, seed=seed, device=self.device, progress=progress
-        )
+        assert run is not None
+        device = crossfit.device
+        return score_by_run(pairs, run, folder / "run", bank=bank, seed=seed, device=device, progress=progress)
 
-
-@dataclass(frozen=True)
-class CrossFittingScorer:
-    pairs: Pairs
-    asked: AuditOptions
-    crossfit: CrossFitting
-    name = "cross-fitting"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {**asdict(self.asked), **asdict(self.crossfit)}
-
-    def fingerprint(self) -> str:
-        return pairs_fingerprint(self.pairs)
-
-    def score(self, folder: Path, progress: Progress) -> ScoredPairs:
+    def by_cross_fitting(folder: Path, progress: Progress) -> ScoredPairs:
         from truepair.audit.scoring.cross_fitting import cross_fit
 
-        bank, seed = self.asked.bank, self.asked.seed
-        return cross_fit(self.pairs, self.crossfit, folder / "crossfit", bank=bank, seed=seed, progress=progress)
+        return cross_fit(pairs, crossfit, folder / "crossfit", bank=bank, seed=seed, progress=progress)
 
-
-def pairs_fingerprint(pairs: Pairs) -> str:
-    from truepair.training.setup import fingerprint
-
-    return fingerprint(pairs)
+    if run is not None:
+        return Scorer("run", asked, fingerprint, by_run)
+    return Scorer("cross-fitting", {**asked, **asdict(crossfit)}, fingerprint, by_cross_fitting)

@@ -10,7 +10,7 @@ next one goes on, and ends with the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,10 @@ import numpy as np
 import torch
 
 from truepair.audit.scoring.bank import Bank
-from truepair.data.pairs import Array
+from truepair.audit.scoring.chunks import UNUSABLE
+from truepair.audit.scoring.indicators import BANK_INDICATORS, COLUMNS
+from truepair.data.collection import EmbeddingCollection, Problem
+from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
 from truepair.files import (
     clear_leftovers,
@@ -47,7 +50,7 @@ class Span:
 
 @dataclass(frozen=True)
 class ScoringFolder:
-    """Names and files of such a folder."""
+    """Names and files of such a folder. What reads one raises InputError where it is missing or damaged."""
 
     path: Path
 
@@ -70,27 +73,22 @@ class ScoringFolder:
                 differs.
         """
         wanted = {"recipe": RECIPE, **asked}
-        header = self.path / "scoring.json"
-        if header.exists():
-            found = self.header()
-            for name in wanted:
-                if found.get(name) != wanted[name]:
-                    raise InputError(
-                        f"{self.path} holds scores of another audit: {name} is {found.get(name)!r}, now "
-                        f"{wanted[name]!r}. Choose another folder, or delete this one"
-                    )
-        write_json_atomically(header, wanted)
+        found = self.header() if self._header.exists() else wanted
+        for name in wanted:
+            if found.get(name) != wanted[name]:
+                raise InputError(
+                    f"{self.path} holds scores of another audit: {name} is {found.get(name)!r}, now "
+                    f"{wanted[name]!r}. Choose another folder, or delete this one"
+                )
+        write_json_atomically(self._header, wanted)
 
     def header(self) -> dict[str, Any]:
-        """What `scoring.json` says.
-
-        Raises:
-            InputError: it is missing or damaged.
-        """
-        path = self.path / "scoring.json"
-        found = read_json_object(path, "what an audit wrote")
+        """What `scoring.json` says."""
+        found = read_json_object(self._header, "what an audit wrote")
         if found.get("recipe") != RECIPE:
-            raise InputError(f"{path} was written by another version of truepair; delete the folder and audit again")
+            raise InputError(
+                f"{self._header} was written by another version of truepair; delete the folder and audit again"
+            )
         return found
 
     def spans(self) -> list[Span]:
@@ -126,13 +124,13 @@ class ScoringFolder:
         return Bank(**columns, temperature=temperature, background=background, neighbours=int(neighbours), same=same)
 
     def columns(self, path: Path) -> dict[str, Array]:
-        """The columns of one of the files.
-
-        Raises:
-            InputError: it is missing or damaged.
-        """
+        """The columns of one of the files."""
         remedy = "what an audit wrote. Delete the file, and run the same audit again: it scores only what is missing"
         return {name: values.numpy() for name, values in read_tensors(path, remedy)[0].items()}
+
+    @property
+    def _header(self) -> Path:
+        return self.path / "scoring.json"
 
     @property
     def _bank(self) -> Path:
@@ -141,3 +139,74 @@ class ScoringFolder:
     @property
     def _chunks(self) -> Path:
         return self.path / "chunks"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A scored collection.
+
+    Attributes:
+        folder: where it stands.
+        rows: (M,) int64, the rows of the collection that could be scored, ascending.
+        similarity, log_odds, indicators: (M,) float32 each, as in `indicators.Scores`.
+        unusable: (U,) int64, the rows that could not be scored, ascending.
+        reasons: (U,) why, of `UNUSABLE`.
+    """
+
+    folder: Path
+    rows: IntArray
+    similarity: Array
+    log_odds: Array
+    indicators: dict[str, Array]
+    unusable: IntArray
+    reasons: list[str]
+
+    def bank(self) -> Bank:
+        """The bank all were compared with."""
+        return ScoringFolder(self.folder).bank()
+
+    def problems(self, collection: EmbeddingCollection) -> list[Problem]:
+        """The unusable rows as entries of the list of problems."""
+        found = []
+        for row, reason in zip(self.unusable.tolist(), self.reasons, strict=True):
+            detail = f"{UNUSABLE[reason]}; embed this pair again"
+            found.append(Problem(collection.ids(row, row + 1)[0], *collection.place(row), reason, detail))
+        return found
+
+
+def open_scored(folder: Path | str) -> Scored:
+    """The scores of a finished folder; 40 bytes of memory a pair.
+
+    Raises:
+        InputError: the folder is none, a chunk is missing or damaged; the message says what to do.
+    """
+    place = ScoringFolder(Path(folder))
+    spans, places = place.spans(), {"rows": 0, "unusable": 0}
+    kinds = dict.fromkeys(("rows", *COLUMNS), "rows") | dict.fromkeys(("unusable", "reason"), "unusable")
+    whole: dict[str, Array] = {}  # room for all, where each chunk is put: never two copies of the whole
+    for span in spans:
+        columns = place.columns(place.chunk(span))
+        for name, kind in kinds.items():
+            if name not in whole:
+                whole[name] = np.empty(spans[-1].stop, dtype=columns[name].dtype)
+            whole[name][places[kind] : places[kind] + len(columns[name])] = columns[name]
+        for kind in places:
+            places[kind] += len(columns[kind])
+    found = {name: whole[name][: places[kind]] for name, kind in kinds.items()}
+    return Scored(
+        place.path,
+        found["rows"],
+        found["similarity"],
+        found["log_odds"],
+        {name: found[name] for name in BANK_INDICATORS},
+        found["unusable"],
+        [list(UNUSABLE)[reason] for reason in found["reason"].tolist()],
+    )
+
+
+def kept_columns(path: Path, score: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Array]:
+    """The `COLUMNS` in a file, in their order; scored if it is missing."""
+    if not path.exists():
+        write_bytes_atomically(path, tensor_bytes(score(*arguments)))
+    found, _ = read_tensors(path, "what an audit wrote. Delete the file, and run the same audit again")
+    return {name: found[name].numpy() for name in COLUMNS if name in found}

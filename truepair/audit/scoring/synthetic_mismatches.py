@@ -93,6 +93,23 @@ def draw_mismatches(
     return Mismatches(kind, rows[chosen[found]], rows[other[found]])
 
 
+def mismatched_pairs(
+    pairs: Pairs,
+    rows: IntArray,
+    kind: str,
+    count: int,
+    described: Array | None,
+    rng: np.random.Generator,
+    nearest: float = NEAREST,
+) -> Mismatches:
+    """`draw_mismatches` among some of the pairs; `described` is of these rows."""
+    captions = [pairs.texts.captions[text] for text in pairs.text_index[rows].tolist()]
+    images = pairs.image_index[rows]
+    return draw_mismatches(
+        kind, rows, count, images=images, captions=captions, described=described, rng=rng, nearest=nearest
+    )
+
+
 def most_alike(described: Array, chosen: IntArray, rng: np.random.Generator, nearest: float = NEAREST) -> IntArray:
     """(len(chosen), k) places of the pairs most like each chosen one, in no order, itself not among them."""
     pool = np.arange(len(described))
@@ -115,21 +132,19 @@ def described_pairs(pairs: Pairs, *, seed: int) -> Array:
     Words: the 64 main directions of tf-idf (latent semantic analysis); features: those of the mean region, or of the
     vector. No network: it must be known before one is trained.
     """
-    images = np.asarray(pairs.images.features, dtype=np.float32) if pairs.images.features.ndim == 2 else flat(pairs)
-    sides = [main_directions(images, seed)[pairs.image_index]]
+    sides = [main_directions(flat(pairs.images.features), seed)[pairs.image_index]]
     if pairs.texts.features is None:
         sides.append(word_directions(pairs.texts.captions, seed)[pairs.text_index])
     else:
-        sides.append(main_directions(np.asarray(pairs.texts.features, dtype=np.float32), seed)[pairs.text_index])
+        sides.append(main_directions(flat(pairs.texts.features), seed)[pairs.text_index])
     return np.concatenate(sides, axis=1) / np.float32(np.sqrt(2))
 
 
-def flat(pairs: Pairs) -> Array:
-    """Region features as one row an image, thinned out where there are very many numbers."""
-    features = pairs.images.features
-    width = features.shape[1] * features.shape[2]
-    rows: Array = np.asarray(features.reshape(len(features), width)[:, :: max(1, width // 1024)], dtype=np.float32)
-    return rows
+def flat(features: Array) -> Array:
+    """Features as one row an item; those of regions thinned out where there are very many numbers."""
+    width = int(np.prod(features.shape[1:]))
+    every = max(1, width // 1024) if features.ndim > 2 else 1
+    return np.asarray(features.reshape(len(features), width)[:, ::every], dtype=np.float32)
 
 
 def main_directions(rows: Array, seed: int) -> Array:

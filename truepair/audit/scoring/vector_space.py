@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.indicators import score
+from truepair.audit.scoring.indicators import scored_columns
 from truepair.audit.scoring.scored_pairs import Offer
 from truepair.data.pairs import Array, IntArray
 
@@ -53,14 +53,14 @@ class VectorSpace(ABC):
 
     def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
         """Similarity, log odds and indicators of the images of some pairs with the captions of others, (n,) each."""
-        found = score(
-            self._side(image_rows, 0),
-            self._side(caption_rows, 1),
-            self.bank,
-            image_rows=torch.from_numpy(image_rows),
-            text_rows=torch.from_numpy(caption_rows),
+        (image_at, image_of), (caption_at, caption_of) = (
+            np.unique(rows, return_inverse=True) for rows in (image_rows, caption_rows)
         )
-        return {name: values.cpu().numpy() for name, values in found.columns().items()}
+        images, texts = self.vectors(image_at)[0][image_of], self.vectors(caption_at)[1][caption_of]
+        return scored_columns(images, texts, self.bank, image_rows, caption_rows)
+
+    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
+        return self.scores(image_rows, caption_rows)["matching"]
 
     def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:
         """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it.
@@ -80,14 +80,5 @@ class VectorSpace(ABC):
         kept = torch.from_numpy(chosen[: len(other)])
         unrelated = (images[kept] * images[other]).sum(dim=1) < SAME_IMAGE
         kept, other = kept[unrelated], other[unrelated]
-        asked = torch.from_numpy(rows)[kept]
-        found = score(images[kept], texts[other], self.bank, image_rows=asked, text_rows=torch.full_like(asked, -1))
-        return {name: values.cpu().numpy() for name, values in found.columns().items()}
-
-    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
-        return self.scores(image_rows, caption_rows)["matching"]
-
-    def _side(self, rows: IntArray, side: int) -> Tensor:
-        """Vectors of rows in any order, with repetitions."""
-        distinct, where = np.unique(rows, return_inverse=True)
-        return self.vectors(distinct)[side][torch.from_numpy(where)]
+        asked = rows[kept.numpy()]
+        return scored_columns(images[kept], texts[other], self.bank, asked, np.full_like(asked, -1))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import IntArray, Pairs
 from truepair.device import resolve_device
 from truepair.engines.retrieval_model import RetrievalModel, evaluating
 from truepair.errors import InputError
 
 
-@dataclass(frozen=True)
-class Vectors:
+class Vectors(NamedTuple):
     """Unit rows: `images` (images, D) and `texts` (texts, D), float32 on the CPU."""
 
     images: Tensor
@@ -33,15 +31,12 @@ def encode(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> Vect
     Raises:
         InputError: the model takes other features, or compares regions with words and has no vector of an item.
     """
-    model.to(resolve_device(device))
-    model.preparation.check(pairs)
-    with evaluating(model.engine):
-        images = model.encode_images(pairs, np.arange(len(pairs.images)))
-        texts = model.encode_texts(pairs, np.arange(len(pairs.texts)))
-    if not gives_vectors(images, texts):
+    sides = views_of(model, pairs, np.arange(len(pairs.images)), np.arange(len(pairs.texts)), device)
+    if not are_vectors(sides):
         raise InputError(f"{pairs.name}: this model compares regions with words and has no vector of an item")
-    views = max(len(as_views(images)), len(as_views(texts)))
-    return Vectors(*(one_vector(as_views(side), views) for side in (images, texts)))
+    count = max(map(len, sides))
+    images, texts = (views if len(views) == count else views * count for views in sides)  # each meets each view
+    return Vectors(one_vector(images), one_vector(texts))
 
 
 def has_vectors(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> bool:
@@ -50,22 +45,24 @@ def has_vectors(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") ->
     Raises:
         InputError: the model takes other features.
     """
+    first = np.zeros(1, dtype=np.int64)
+    return are_vectors(views_of(model, pairs, first, first, device))
+
+
+def views_of(
+    model: RetrievalModel, pairs: Pairs, images: IntArray, texts: IntArray, device: str
+) -> list[tuple[Any, ...]]:
+    """The encoded views of some images, and those of some texts."""
     model.to(resolve_device(device))
     model.preparation.check(pairs)
-    first = np.zeros(1, dtype=np.int64)
     with evaluating(model.engine):
-        return gives_vectors(model.encode_images(pairs, first), model.encode_texts(pairs, first))
+        sides = model.encode_images(pairs, images), model.encode_texts(pairs, texts)
+    return [side if isinstance(side, tuple) else (side,) for side in sides]
 
 
-def as_views(encoded: Any) -> tuple[Any, ...]:
-    return encoded if isinstance(encoded, tuple) else (encoded,)
+def are_vectors(sides: list[tuple[Any, ...]]) -> bool:
+    return all(isinstance(view, Tensor) and view.ndim == 2 for views in sides for view in views)
 
 
-def gives_vectors(*sides: Any) -> bool:
-    return all(isinstance(view, Tensor) and view.ndim == 2 for side in sides for view in as_views(side))
-
-
-def one_vector(views: tuple[Tensor, ...], count: int) -> Tensor:
-    """The views side by side; a single one repeated, so that it meets each view of the other side."""
-    repeated = views if len(views) == count else views * count
-    return normalize(torch.cat([view.float() for view in repeated], dim=1), dim=1).cpu()
+def one_vector(views: tuple[Tensor, ...]) -> Tensor:
+    return normalize(torch.cat([view.float() for view in views], dim=1), dim=1).cpu()

@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import chunk_bytes
-from truepair.audit.scoring.engines.local import threads
+from truepair.audit.scoring.chunks import chunk_bytes, threads
 from truepair.audit.scoring.scoring_folder import Span
 from truepair.data.collection import EmbeddingCollection
 from truepair.errors import InputError, TruepairError
@@ -26,17 +25,21 @@ RETRIES = 5
 _QUEUED_PER_CORE = 2
 
 
-def run(
+def run_on_ray(
     collection: EmbeddingCollection,
     bank: Bank,
     spans: Sequence[Span],
     keep: Callable[[Span, bytes], None],
-    *,
-    workers: int | None = None,
+    workers: int | None,
 ) -> None:
-    """As `engines.run_chunks`, on a running Ray where this process is connected to one or `RAY_ADDRESS` names one.
+    """Score every span and hand its bytes to `keep`, in this process, in any order; `workers` tasks at a time.
 
-    Otherwise one is started here, with `workers` cores (None: all), and stopped at the end.
+    On a running Ray where this process is connected to one or `RAY_ADDRESS` names one. Otherwise one is started here,
+    with `workers` cores (None: all), and stopped at the end.
+
+    Raises:
+        InputError: Ray is not installed, or the collection cannot be read.
+        TruepairError: workers die again and again.
     """
     if importlib.util.find_spec("ray") is None:
         raise InputError(
