@@ -78,7 +78,7 @@ def test_a_finished_audit_is_repeated_from_what_is_there(audited, tiny, monkeypa
     _, out = audited
     before = contents(out)
     monkeypatch.setattr("truepair.audit.scoring.cross_fitting.fit", lambda *a, **o: pytest.fail("trained again"))
-    monkeypatch.setattr("truepair.audit.scoring.cross_fitting.tensor_bytes", lambda *a: pytest.fail("scored again"))
+    monkeypatch.setattr("truepair.audit.scoring.scoring_folder.tensor_bytes", lambda *a: pytest.fail("scored again"))
     truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
     after = contents(out)
     assert after["pairs.parquet"] == before["pairs.parquet"]

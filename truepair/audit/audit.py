@@ -5,19 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from truepair.audit.duplicates import find_duplicates
 from truepair.audit.early_checks import check_request
+from truepair.audit.export import export as export_pairs
 from truepair.audit.folder import AuditFolder, identity_of
 from truepair.audit.options import AuditOptions, CrossFitting
-from truepair.audit.result import AuditResult, Rematch, Verdict
-from truepair.audit.scoring.scored_pairs import ScoredPairs
+from truepair.audit.reasons import reasons
+from truepair.audit.rematch.rematch import rematch_flagged
+from truepair.audit.result import AuditResult
 from truepair.audit.scoring.scorers import scorer_for
+from truepair.audit.tables import write_audit
+from truepair.audit.verdict.against_truth import scores_against
+from truepair.audit.verdict.verdict import verdict_of_scored
 from truepair.data import open as sources
+from truepair.data.caption_checks import caption_problems
 from truepair.data.collection import Collection, PairsCollection
 from truepair.data.pairs import BoolArray, Pairs
 from truepair.files import write_json_atomically
@@ -73,13 +77,40 @@ def audit(
         with told.step("score"):
             scored = scorer.score(folder.work, told)
         with told.step("verdict"):
-            verdict = verdict_of(scored, options)
+            verdict = verdict_of_scored(scored, seed=options.seed)
         with told.step("rematch"):
-            rematched = rematch_of(collection, scored, verdict, options)
-        result = conclude(collection, scorer.name, scored, verdict, rematched, told)
-        result = replace(result, seconds=told.seconds, options={**asked, **scorer.options})
+            rematched = rematch_flagged(collection, scored, verdict, options.rematch)
+        with told.step("duplicates"):
+            duplicates = find_duplicates(collection, scored.rows)
+        with told.step("explain"):
+            words = reasons(scored.given.similarity, scored.given.indicators, verdict.flagged, bank=scored.bank)
+            problems = [*collection.problems, *scored.problems]
+            known = {(problem.entry, problem.reason) for problem in problems}
+            problems += [p for p in caption_problems(collection) if (p.entry, p.reason) not in known]
+        truth = collection.mismatched()
+        mismatched: BoolArray | None = None if truth is None else truth[scored.rows]
+        result = AuditResult(
+            collection=collection,
+            scored_by=scorer.name,
+            rows=scored.rows,
+            similarity=scored.given.similarity,
+            indicators=scored.given.indicators,
+            verdict=verdict,
+            reasons=words,
+            rematch=rematched,
+            duplicates=duplicates,
+            problems=problems,
+            mismatched=mismatched,
+            scores=None if mismatched is None else scores_against(verdict, mismatched),
+            seconds=told.seconds,
+            options={**asked, **scorer.options},
+        )
         if out is not None:
-            write(result, folder, export, told.say, page)
+            write_audit(result, out, page=page, progress=lambda name: told.say(f"writing {name}"))
+        if export and not (folder.export.exists() and any(folder.export.iterdir())):  # else it is what is asked for
+            told.say("exporting")
+            write_json_atomically(folder.export_note, {"keep": options.keep})
+            export_pairs(result, folder.export, export)
     return result
 
 
@@ -91,76 +122,3 @@ def workplace(out: Path | None) -> Iterator[AuditFolder]:
         return
     with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
         yield AuditFolder(Path(folder))
-
-
-def verdict_of(scored: ScoredPairs, options: AuditOptions) -> Verdict:
-    from truepair.audit.verdict.verdict import verdict_of_scored
-
-    return verdict_of_scored(scored, seed=options.seed)
-
-
-def rematch_of(collection: Collection, scored: ScoredPairs, verdict: Verdict, options: AuditOptions) -> Rematch:
-    """Better partners of the flagged pairs, of the most suspicious ones where there are very many."""
-    from truepair.audit.rematch.rematch import Items, rematch
-    from truepair.audit.rematch.same_items import same_items
-
-    flagged = np.flatnonzero(verdict.flagged)
-    order = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][: options.rematch]
-    if len(order) == 0:
-        return rematch(order, [], Items(order, order, order))
-    return rematch(scored.rows[order], scored.spaces, Items(scored.rows, *same_items(collection, scored.rows)))
-
-
-def conclude(
-    collection: Collection, scored_by: str, scored: ScoredPairs, verdict: Verdict, rematched: Rematch, told: Progress
-) -> AuditResult:
-    """Everything else there is to say."""
-    from truepair.audit.duplicates import find_duplicates
-    from truepair.audit.tables import reasons
-    from truepair.audit.verdict.against_truth import scores_against
-    from truepair.data.caption_checks import caption_problems
-
-    with told.step("duplicates"):
-        duplicates = find_duplicates(collection, scored.rows)
-    with told.step("explain"):
-        words = reasons(scored.given.similarity, scored.given.indicators, verdict.flagged, bank=scored.bank)
-        found = [*collection.problems, *scored.problems]
-        known = {(problem.entry, problem.reason) for problem in found}
-        found += [p for p in caption_problems(collection) if (p.entry, p.reason) not in known]
-    truth = collection.mismatched()
-    mismatched: BoolArray | None = None if truth is None else truth[scored.rows]
-    return AuditResult(
-        collection=collection,
-        scored_by=scored_by,
-        rows=scored.rows,
-        similarity=scored.given.similarity,
-        indicators=scored.given.indicators,
-        verdict=verdict,
-        reasons=words,
-        rematch=rematched,
-        duplicates=duplicates,
-        problems=found,
-        mismatched=mismatched,
-        scores=None if mismatched is None else scores_against(verdict, mismatched),
-    )
-
-
-def write(
-    result: AuditResult,
-    folder: AuditFolder,
-    export: Sequence[str],
-    say: Say,
-    page: Callable[[AuditResult], str] | None = None,
-) -> None:
-    """The results, and the cleaned set where it is asked for and not there yet."""
-    from truepair.audit.tables import write_audit
-
-    write_audit(result, folder.path, page=page, progress=lambda name: say(f"writing {name}"))
-    if export:
-        from truepair.audit.export import export as export_pairs
-
-        if folder.export.exists() and any(folder.export.iterdir()):
-            return  # `check_request` found it to be what is asked for
-        say("exporting")
-        write_json_atomically(folder.export_note, {"keep": result.options["keep"]})
-        export_pairs(result, folder.export, export)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from truepair.audit.export.check import check_export
+from truepair.audit.export.folder import check_export
 from truepair.audit.folder import AuditFolder
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.data.collection import Collection, EmbeddingCollection

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +23,13 @@ _FREE = ("rematch", "keep", "engine", "workers")
 _OTHERS = {"pairs": "of other pairs", "run": "by another run"}
 
 
-@dataclass(frozen=True)
 class AuditFolder:
-    """Paths of an audit, and the rules for entering it."""
+    """Paths of an audit, and the rules for entering it. `export_note` says what the export was made with."""
 
-    path: Path
-
-    @property
-    def work(self) -> Path:
-        return self.path / "work"
-
-    @property
-    def mark(self) -> Path:
-        return self.work / "audit.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.work / "lock"
-
-    @property
-    def export(self) -> Path:
-        return self.path / "export"
-
-    @property
-    def export_note(self) -> Path:
-        """What the export was made with."""
-        return self.work / "export.json"
+    def __init__(self, path: Path) -> None:
+        self.path, self.work, self.export = path, path / "work", path / "export"
+        self.mark, self.lock = self.work / "audit.json", self.work / "lock"
+        self.export_note = self.work / "export.json"
 
     @property
     def begun(self) -> bool:
@@ -102,8 +82,8 @@ class AuditFolder:
         self.check()
         wanted = json.loads(json.dumps(identity))
         if self.begun:
-            found = self.identity()
-            if not isinstance(found, dict) or found.get("version") != VERSION:
+            found = read_json_object(self.mark, "what an audit wrote", error=RunFolderError)
+            if found.get("version") != VERSION:
                 raise RunFolderError(
                     f"{self.path} holds an audit of another version of truepair, whose scores cannot be read; nothing "
                     "was changed. Its results stay readable. Choose another --out, or remove that audit"
@@ -116,10 +96,6 @@ class AuditFolder:
                         "audit"
                     )
         write_json_atomically(self.mark, wanted)
-
-    def identity(self) -> dict[str, Any]:
-        """What `work/audit.json` says; raises RunFolderError where it is damaged."""
-        return read_json_object(self.mark, "what an audit wrote", error=RunFolderError)
 
 
 def identity_of(scorer: Scorer, run: Path | None) -> dict[str, Any]:

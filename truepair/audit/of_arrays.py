@@ -78,9 +78,7 @@ def audit_embeddings(
             infinite numbers or of zeros; there is not one image id a pair; an option is out of range.
     """
     from truepair.audit.options import AuditOptions, CrossFitting
-    from truepair.audit.rematch.rematch import Items
-    from truepair.audit.rematch.rematch import rematch as rematched
-    from truepair.audit.rematch.same_items import same_items
+    from truepair.audit.rematch.rematch import rematch_flagged
     from truepair.audit.scoring.scorers import scorer_for
     from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.progress import Progress
@@ -99,9 +97,7 @@ def audit_embeddings(
     with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
         scored = scorer_for(collection, None, asked, CrossFitting()).score(Path(folder), Progress(False))
         verdict = verdict_of_scored(scored, seed=seed)
-        flagged = np.flatnonzero(verdict.flagged)
-        worst = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][: asked.rematch]
-        found = rematched(worst, scored.spaces, Items(scored.rows, *same_items(collection, scored.rows)))
+        found = rematch_flagged(collection, scored, verdict, asked.rematch)
     caption_from, image_from = (np.full(len(images), -1, dtype=np.int64) for _ in range(2))
     caption_from[found.rows], image_from[found.rows] = found.caption_from, found.image_from
     return EmbeddingAudit(

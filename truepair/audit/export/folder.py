@@ -1,4 +1,4 @@
-"""Writes an export: a new folder, whole or not at all."""
+"""Writes an export: a new folder, whole or not at all; and says before the audit what could not be written after it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,54 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from truepair.audit.export.lists import write_ids, write_kept, write_weights
-from truepair.audit.export.own import write_own
-from truepair.audit.export.selection import selection_of
-from truepair.audit.result import AuditResult
-from truepair.errors import InputError, TruepairError
-from truepair.files import temporary_name
+import numpy as np
 
-TABLE_FORMATS = ("csv", "jsonl", "parquet")
-FORMATS = ("own", "ids", *TABLE_FORMATS)
+from truepair.audit.export.lists import WRITERS, write_ids, write_kept, write_weights
+from truepair.audit.folder import AuditFolder
+from truepair.audit.result import AuditResult
+from truepair.data.collection import Collection
+from truepair.data.selection import Selection
+from truepair.errors import InputError, TruepairError
+from truepair.files import read_json_object, temporary_name
+
+FORMATS = ("own", "ids", *WRITERS)
+_HOLDS = {"own": "own", "ids": "kept_ids.txt"}
+
+
+def check_export(formats: Sequence[str], data: Collection | str | Path, folder: AuditFolder, *, keep: float) -> None:
+    """Refuse, before hours of work, an export that would fail after them.
+
+    Args:
+        data: the collection, or the name of the input before it is opened.
+        folder: of the audit. An export that is there already stays as it is.
+        keep: the least p_match of the pairs to be kept.
+
+    Raises:
+        InputError: a format is unknown; `own` of an input that has none that can be written; or there is an export
+            already, without one of these formats or of another `keep`.
+    """
+    check_formats(formats)
+    if "own" in formats and isinstance(data, Collection) and not data.writable:
+        raise InputError(
+            f"{data.name} has no format of its own that can be written. Export ids, csv, jsonl or parquet instead"
+        )
+    out = folder.export
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    lacking = [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
+    if lacking:
+        raise InputError(f"{out} exists already, without {' and '.join(lacking)}; move it away to export anew")
+    made = read_json_object(folder.export_note, "what an audit wrote") if folder.export_note.exists() else {}
+    if made.get("keep") != keep:
+        raise InputError(
+            f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"
+        )
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    unknown = [f"unknown format {name!r}" for name in formats if name not in FORMATS]
+    if unknown or not formats:
+        raise InputError(f"export: {[*unknown, 'no format'][0]}; choose from {', '.join(FORMATS)}")
 
 
 def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list[Path]:
@@ -40,10 +79,7 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
         TruepairError: the disk is full, or the folder may not be written to.
     """
     out = Path(out)
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        found = f"unknown format {unknown[0]!r}" if unknown else "no format"
-        raise InputError(f"export: {found}; choose from {', '.join(FORMATS)}")
+    check_formats(formats)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise InputError(f"{out} exists already; expected a new or empty folder. Choose another one, or move it away")
     temporary = temporary_name(out)
@@ -63,12 +99,23 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
 
 
 def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
-    selection = selection_of(result)
+    collection, p_match, flagged = result.collection, result.verdict.p_match, result.verdict.flagged
+    count = len(collection)
+    selection = Selection(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.float32))
+    selection.kept[result.rows] = ~flagged & (p_match >= float(result.options.get("keep", 0.0)))
+    selection.flagged[result.rows] = flagged
+    selection.weights[result.rows] = np.where(flagged, 0, p_match)
     for name in formats:
         if name == "own":
-            write_own(result, selection, folder / "own")
+            if not selection.kept.any():
+                raise InputError(
+                    f"{collection.name}: no pair is kept, so there is nothing to write. Export ids, csv, jsonl or "
+                    "parquet instead"
+                )
+            (folder / "own").mkdir()
+            collection.write(selection, folder / "own")
         elif name == "ids":
-            write_ids(result.collection, selection, folder)
+            write_ids(collection, selection, folder)
         else:
-            write_kept(result.collection, selection, folder / f"kept.{name}")
-            write_weights(result.collection, selection, folder / f"weights.{name}")
+            write_kept(collection, selection, folder / f"kept.{name}")
+            write_weights(collection, selection, folder / f"weights.{name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,8 @@ Columns = dict[str, list[Any]]
 
 
 def write_ids(collection: Collection, selection: Selection, folder: Path) -> None:
-    """`kept_ids.txt` and `flagged_ids.txt`, one id a line.
-
-    Raises:
-        InputError: an id has a line break in it.
-    """
-    names = (("kept_ids.txt", selection.kept), ("flagged_ids.txt", selection.flagged))
-    for name, chosen in names:
+    """`kept_ids.txt` and `flagged_ids.txt`, one id a line; an InputError where an id has a line break in it."""
+    for name, chosen in (("kept_ids.txt", selection.kept), ("flagged_ids.txt", selection.flagged)):
         with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             for start, stop in selection.ranges():
                 for row, pair_id in enumerate(collection.ids(start, stop), start=start):
@@ -41,19 +37,13 @@ def write_kept(collection: Collection, selection: Selection, path: Path) -> None
 
     def columns() -> Iterator[Columns]:
         for start, stop in selection.ranges():
-            rows = [row for row in range(start, stop) if selection.kept[row]]
-            weights = _shortest(selection.weights[rows])
-            ids, images = collection.ids(start, stop), collection.image_names(start, stop)
-            captions = collection.captions(start, stop)
-            yield {
-                "pair_id": [_writable(ids[row - start]) for row in rows],
-                "image": [_writable(images[row - start]) for row in rows],
-                "caption": [_writable(captions[row - start]) for row in rows],
-                "p_match": weights,
-                "weight": weights,
-            }
+            kept = selection.kept[start:stop]
+            weights = _shortest(selection.weights[start:stop][kept])
+            read = {"pair_id": collection.ids, "image": collection.image_names, "caption": collection.captions}
+            words = {name: list(compress(of(start, stop), kept)) for name, of in read.items()}
+            yield {**{name: _writable(texts) for name, texts in words.items()}, "p_match": weights, "weight": weights}
 
-    _WRITERS[path.suffix](path, columns())
+    WRITERS[path.suffix[1:]](path, columns())
 
 
 def write_weights(collection: Collection, selection: Selection, path: Path) -> None:
@@ -61,10 +51,12 @@ def write_weights(collection: Collection, selection: Selection, path: Path) -> N
 
     def columns() -> Iterator[Columns]:
         for start, stop in selection.ranges():
-            ids = [_writable(pair_id) for pair_id in collection.ids(start, stop)]
-            yield {"pair_id": ids, "weight": _shortest(selection.weights[start:stop])}
+            yield {
+                "pair_id": _writable(collection.ids(start, stop)),
+                "weight": _shortest(selection.weights[start:stop]),
+            }
 
-    _WRITERS[path.suffix](path, columns())
+    WRITERS[path.suffix[1:]](path, columns())
 
 
 def _write_csv(path: Path, parts: Iterator[Columns]) -> None:
@@ -100,10 +92,10 @@ def _write_parquet(path: Path, parts: Iterator[Columns]) -> None:
             writer.close()
 
 
-_WRITERS: dict[str, Callable[[Path, Iterator[Columns]], None]] = {
-    ".csv": _write_csv,
-    ".jsonl": _write_jsonl,
-    ".parquet": _write_parquet,
+WRITERS: dict[str, Callable[[Path, Iterator[Columns]], None]] = {
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+    "parquet": _write_parquet,
 }
 
 
@@ -112,6 +104,6 @@ def _shortest(values: Any) -> list[float]:
     return [float(str(value)) for value in values]
 
 
-def _writable(text: str) -> str:
-    """The text, with lone surrogates (bytes that were no UTF-8) as backslash escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _writable(texts: list[str]) -> list[str]:
+    """The texts, with lone surrogates (bytes that were no UTF-8) as backslash escapes."""
+    return [text.encode("utf-8", "backslashreplace").decode("utf-8") for text in texts]

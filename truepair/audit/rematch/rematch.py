@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.audit.result import Rematch
-from truepair.audit.scoring.scored_pairs import Space
+from truepair.audit.rematch.same_items import same_items
+from truepair.audit.result import Rematch, Verdict
+from truepair.audit.scoring.scored_pairs import ScoredPairs, Space
+from truepair.data.collection import Collection
 from truepair.data.pairs import Array, BoolArray, IntArray
 
 BETTER = 1e-6
@@ -63,6 +65,15 @@ def rematch(suspicious: IntArray, spaces: Sequence[Space], items: Items) -> Rema
     return Rematch(rows, caption_from, caption_fit, image_from, image_fit, swaps(rows, caption_from, items))
 
 
+def rematch_flagged(collection: Collection, scored: ScoredPairs, verdict: Verdict, most: int) -> Rematch:
+    """Better partners of the flagged pairs, of the most suspicious ones where there are very many."""
+    flagged = np.flatnonzero(verdict.flagged)
+    order = flagged[np.argsort(verdict.p_match[flagged], kind="stable")][:most]
+    if len(order) == 0:
+        return rematch(order, [], Items(order, order, order))
+    return rematch(scored.rows[order], scored.spaces, Items(scored.rows, *same_items(collection, scored.rows)))
+
+
 def best_partners(asked: IntArray, space: Space, items: Items) -> tuple[IntArray, IntArray]:
     """(n,) the pair whose caption is most similar to the image of each asked pair, and the pair whose image is to its
     caption; −1 where nothing new is more similar than its own partner. The first of equals.
@@ -78,8 +89,8 @@ def best_partners(asked: IntArray, space: Space, items: Items) -> tuple[IntArray
     for offer in space.offers(asked):
         place = offer.side, offer.asked.start
         if place not in best:
-            given = (image_of, *pairs) if offer.side == "caption" else (caption_of, *pairs[::-1])
-            best[place] = Best(own[offer.asked], Given.of(given[0][offer.asked], *given[1:]))
+            asking, given = (image_of, pairs) if offer.side == "caption" else (caption_of, pairs[::-1])
+            best[place] = Best(own[offer.asked], asking[offer.asked], *given)
         offered = items.captions(offer.rows) if offer.side == "caption" else items.images(offer.rows)
         best[place].meet(offer.similarity, offer.rows, offered)
     partners = {side: np.full(len(asked), -1, dtype=np.int64) for side in ("caption", "image")}
@@ -95,77 +106,36 @@ def places_in(values: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
     return at, distinct[at] == values if len(distinct) else np.zeros(len(values), dtype=bool)
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the items that are asked about (images, say) have already on the other side (captions), in any given pair.
-
-    Attributes:
-        numbers: (k,) ascending, the distinct numbers that any of them has.
-        items: (k,) for each the items, numbered from 0, that have it.
-        places: for each item the places among the asked that ask about it.
-    """
-
-    numbers: IntArray
-    items: Lists
-    places: Lists
-
-    @classmethod
-    def of(cls, asked: IntArray, items: IntArray, others: IntArray) -> Given:
-        """Args:
-        asked: (n,) numbers of the items asked about.
-        items, others: (M,) numbers of the items of all given pairs, and of what each is paired with.
-        """
-        distinct, place = np.unique(asked, return_inverse=True)
-        at, mine = places_in(items, distinct)
-        numbers, number = np.unique(others[mine], return_inverse=True)
-        number, item = np.divmod(np.unique(number * len(distinct) + at[mine]), max(1, len(distinct)))
-        return cls(numbers, Lists.of(number, item, len(numbers)), Lists.of(place, np.arange(len(asked)), len(distinct)))
-
-    def cells(self, offered: IntArray) -> tuple[IntArray, IntArray]:
-        """Places (asked, offered) at which the asked one has already what is offered, numbered `offered` (k,)."""
-        at, known = places_in(offered, self.numbers)
-        column = np.flatnonzero(known)
-        repeated, items = self.items.at(at[column])
-        again, row = self.places.at(items)
-        return row, column[repeated][again]
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Lists of numbers, one after the other: list k is values[starts[k] : starts[k + 1]]."""
-
-    values: IntArray
-    starts: IntArray
-
-    @classmethod
-    def of(cls, which: IntArray, values: IntArray, count: int) -> Lists:
-        """`count` lists; value i goes to list `which[i]`."""
-        order = np.argsort(which, kind="stable")
-        return cls(values[order], np.searchsorted(which[order], np.arange(count + 1)))
-
-    def at(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """The values of some lists one after the other, and before them, for each, its place in `which`."""
-        sizes = self.starts[which + 1] - self.starts[which]
-        place = np.repeat(np.arange(len(which)), sizes)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return place, self.values[self.starts[which][place] + within]
-
-
 class Best:
-    """The best new partner met so far.
+    """The best new partner met so far: of images that are asked about among captions, say, or the other way round.
 
     Args:
         own: (n,) similarity of each asked pair's own image and text, which a partner has to exceed.
-        given: what they have already.
+        asked: (n,) numbers of the items asked about.
+        items, others: (M,) numbers of the items of all given pairs, and of what each is paired with.
     """
 
-    def __init__(self, own: Tensor, given: Given) -> None:
-        self.similarity, self.given = own + BETTER, given
+    def __init__(self, own: Tensor, asked: IntArray, items: IntArray, others: IntArray) -> None:
+        from scipy.sparse import coo_array
+
+        self.similarity = own + BETTER
         self.partner = torch.full((len(own),), -1, dtype=torch.int64)
+        distinct, self.place = np.unique(asked, return_inverse=True)
+        at, mine = places_in(items, distinct)
+        self.numbers, number = np.unique(others[mine], return_inverse=True)
+        pairs, shape = (at[mine], number), (len(distinct), len(self.numbers))
+        self.has = coo_array((np.ones(len(number), dtype=bool), pairs), shape=shape).tocsc()
+
+    def had(self, offered: IntArray) -> tuple[IntArray, IntArray]:
+        """Places (asked, offered) at which the asked one has already what is offered, numbered `offered` (k,)."""
+        at, known = places_in(offered, self.numbers)
+        column = np.flatnonzero(known)
+        row, found = self.has[:, at[column]].tocsr()[self.place].nonzero()
+        return row, column[found]
 
     def meet(self, similarity: Tensor, rows: IntArray, offered: IntArray) -> None:
         """Similarities (n, k) to what the pairs of `rows` (k,) have, numbered `offered` (k,). Overwritten."""
-        row, column = self.given.cells(offered)
+        row, column = self.had(offered)
         similarity[torch.from_numpy(row), torch.from_numpy(column)] = -torch.inf
         value, place = similarity.max(dim=1)
         better = value > self.similarity

@@ -42,8 +42,8 @@ def same_items(collection: Collection, rows: IntArray) -> tuple[IntArray, IntArr
     for piece, start, stop in row_ranges(rows):
         at = (rows[piece] - start).tolist()
         images, texts = collection.read(start, stop)
-        held[piece] = [signed(bytes_digest(images[row])) for row in at]
-        texts_held = np.array([signed(bytes_digest(texts[row])) for row in at], dtype=np.int64)
+        held[piece] = signed([bytes_digest(images[row]) for row in at])
+        texts_held = signed([bytes_digest(texts[row]) for row in at])
         words = collection.captions(start, stop)
         captions[piece] = caption_numbers([words[row] for row in at], texts_held)
         named[piece] = name_numbers(collection, start, stop)[at]
@@ -69,18 +69,15 @@ def name_numbers(collection: Collection, start: int, stop: int) -> IntArray:
     names = collection.image_names(start, stop)
     if names == collection.ids(start, stop):
         return np.zeros(stop - start, dtype=np.int64)
-    return np.array([signed(digest(whole(name))) if name else 0 for name in names], dtype=np.int64)
+    return signed([digest(whole(name)) if name else 0 for name in names])
 
 
 def caption_numbers(captions: Sequence[str], otherwise: IntArray) -> IntArray:
     """(n,) numbers of captions by their words; `otherwise` (n,) where there are none."""
-    words = (" ".join(whole(caption).split()).casefold() for caption in captions)
-    return np.array(
-        [signed(digest(text)) if text else number for text, number in zip(words, otherwise.tolist(), strict=True)],
-        dtype=np.int64,
-    )
+    words = [" ".join(whole(caption).split()).casefold() for caption in captions]
+    return np.where([bool(text) for text in words], signed([digest(text) for text in words]), otherwise)
 
 
-def signed(number: int) -> int:
-    """64 bits as an int64."""
-    return number - (1 << 64) if number >> 63 else number
+def signed(numbers: list[int]) -> IntArray:
+    """Numbers of 64 bits as int64."""
+    return np.array(numbers, dtype=np.uint64).view(np.int64)

@@ -1,8 +1,8 @@
-"""`pairs.parquet`: every scored pair, one row each, whatever their number."""
+"""The tables of an audit, whatever the number of pairs: `pairs.parquet`, `problems.parquet`, `duplicates.parquet`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,27 +10,92 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.result import INDICATORS, AuditResult
-from truepair.audit.scoring.row_ranges import words_at
-from truepair.audit.tables.parquet_file import write_tables
+from truepair.audit.scoring.row_ranges import whole, words_at
 from truepair.data.pair_columns import AUDIT, SHARED, described_schema
 from truepair.data.pairs import IntArray
+from truepair.files import atomic_file, writing
 
 ROWS = 50_000
+PROBLEM_COLUMNS = {
+    "entry": ("string", "what people know the entry by"),
+    "file": ("string", "the file it stands in, relative to the input"),
+    "row": ("int64", "its place in that file from 0; -1 for the whole file"),
+    "reason": ("string", "what kind of problem"),
+    "detail": ("string", "the same in a sentence"),
+    "used": ("bool", "whether the entry was audited all the same"),
+}
+DUPLICATE_COLUMNS = {
+    "group": ("int64", "number of the group"),
+    "kind": ("string", "what its pairs share"),
+    **{name: SHARED[name] for name in ("pair_id", "image", "caption")},
+}
 
 
 def write_pairs(result: AuditResult, path: Path) -> None:
     """Write the table of an audit; the columns are those of `data.pair_columns`, described in the schema's metadata.
 
     Of one row group (50,000 pairs) at a time, ids and captions are in memory; of the proposals, all captions and names.
+    """
+    write_tables(path, columns_of(result), pair_tables(result))
+
+
+def write_problems(result: AuditResult, path: Path) -> None:
+    """Write every problem of an audit, also where there is none."""
+
+    def tables() -> Iterator[dict[str, Any]]:
+        for start in range(0, max(1, len(result.problems)), ROWS):
+            piece = result.problems[start : start + ROWS]
+            columns = {name: [getattr(problem, name) for problem in piece] for name in PROBLEM_COLUMNS}
+            for name in ("entry", "file", "reason", "detail"):
+                columns[name] = [whole(text) for text in columns[name]]
+            yield columns
+
+    write_tables(path, PROBLEM_COLUMNS, tables())
+
+
+def write_duplicates(result: AuditResult, path: Path) -> None:
+    """Write every pair of every group of duplicates, also where there is none."""
+    collection, groups = result.collection, result.duplicates
+
+    def tables() -> Iterator[dict[str, Any]]:
+        sizes = np.array([len(group.rows) for group in groups], dtype=np.int64)
+        pieces = np.cumsum(sizes) // ROWS
+        for piece in np.unique(pieces) if len(groups) else [0]:
+            numbers = np.flatnonzero(pieces == piece)
+            rows = np.concatenate([np.empty(0, np.int64), *(groups[number].rows for number in numbers)])
+            yield {
+                "group": np.repeat(numbers, sizes[numbers]),
+                "kind": [groups[number].kind for number in numbers for _ in groups[number].rows],
+                "pair_id": words_of(collection.ids, rows),
+                "image": words_of(collection.image_names, rows),
+                "caption": words_of(collection.captions, rows),
+            }
+
+    write_tables(path, DUPLICATE_COLUMNS, tables())
+
+
+def write_tables(path: Path, described: dict[str, tuple[str, str]], tables: Iterable[dict[str, Any]]) -> None:
+    """Write tables of the described columns as the row groups of one file, whole or not at all; one at a time.
 
     Raises:
-        TruepairError: the system refused.
+        TruepairError: the system refused (disk full, no permission). The old file is untouched and no temporary file
+            stays behind.
     """
-    write_tables(path, pair_schema(result), pair_tables(result))
+    import pyarrow
+    from pyarrow import parquet
 
-
-def pair_schema(result: AuditResult) -> Any:
-    return described_schema(columns_of(result))
+    schema = described_schema(described)
+    with atomic_file(path) as temporary:
+        with writing(path):
+            writer = parquet.ParquetWriter(temporary, schema, compression="zstd")
+        try:
+            for columns in tables:  # whose own errors (a source that vanished) are not this file's
+                table = pyarrow.table(columns, schema=schema)
+                with writing(path):
+                    writer.write_table(table, row_group_size=max(1, table.num_rows))
+        finally:
+            with writing(path):
+                writer.close()
 
 
 def columns_of(result: AuditResult) -> dict[str, tuple[str, str]]:
@@ -46,11 +111,9 @@ def columns_of(result: AuditResult) -> dict[str, tuple[str, str]]:
     return found
 
 
-def pair_tables(result: AuditResult) -> Iterator[Any]:
+def pair_tables(result: AuditResult) -> Iterator[dict[str, Any]]:
     """Row group by row group."""
-    import pyarrow
-
-    schema, verdict, collection = pair_schema(result), result.verdict, result.collection
+    verdict, collection = result.verdict, result.collection
     some = {**proposals(result), **memberships(result)}
     for start in range(0, len(result), ROWS):
         piece = slice(start, min(start + ROWS, len(result)))
@@ -69,7 +132,7 @@ def pair_tables(result: AuditResult) -> Iterator[Any]:
         }
         if result.mismatched is not None:
             columns["mismatched"] = result.mismatched[piece]
-        yield pyarrow.table(columns, schema=schema)
+        yield columns
 
 
 @dataclass(frozen=True)
