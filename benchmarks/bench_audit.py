@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import peak_bytes
+from truepair.audit.scoring.bank import TIE
 from truepair.audit.scoring.embeddings import NEIGHBOURS, score_collection
 from truepair.audit.scoring.indicators import NEIGHBOUR_TEMPERATURE
-from truepair.audit.scoring.mutual_rank import TIE
 from truepair.audit.scoring.scoring_folder import open_scored
 from truepair.cli.main import main
 from truepair.data.formats.embeddings.files import open_embeddings

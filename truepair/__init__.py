@@ -19,83 +19,56 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from truepair.audit.of_arrays import audit_embeddings
-    from truepair.data.collection import Collection
-    from truepair.data.describe import describe
-    from truepair.data.label_noise import inject_label_noise
-    from truepair.data.noise import inject_noise
-    from truepair.data.open import load, open
-    from truepair.data.pairs import Images, Pairs, Texts
-    from truepair.engines.ensemble_model import EnsembleModel
-    from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
-    from truepair.evaluation import evaluate
-    from truepair.evaluation.two_stage import TwoStage, evaluate_two_stage
-    from truepair.methods import build_method
+if TYPE_CHECKING:  # `as`: handed on
+    from truepair.audit.of_arrays import audit_embeddings as audit_embeddings
+    from truepair.data.collection import Collection as Collection
+    from truepair.data.describe import describe as describe
+    from truepair.data.label_noise import inject_label_noise as inject_label_noise
+    from truepair.data.noise import inject_noise as inject_noise
+    from truepair.data.open import load as load
+    from truepair.data.open import open as open
+    from truepair.data.pairs import Images as Images
+    from truepair.data.pairs import Pairs as Pairs
+    from truepair.data.pairs import Texts as Texts
+    from truepair.engines.ensemble_model import EnsembleModel as EnsembleModel
+    from truepair.errors import InputError as InputError
+    from truepair.errors import RunFolderError as RunFolderError
+    from truepair.errors import TrainingError as TrainingError
+    from truepair.errors import TruepairError as TruepairError
+    from truepair.evaluation import evaluate as evaluate
+    from truepair.evaluation.two_stage import TwoStage as TwoStage
+    from truepair.evaluation.two_stage import evaluate_two_stage as evaluate_two_stage
+    from truepair.methods import build_method as build_method
     from truepair.pages.audit.audited import audit_with_page as audit
-    from truepair.training.as_printed import as_printed
-    from truepair.training.fit import Run, fit, open_run
-    from truepair.training.importing import import_checkpoint
-    from truepair.training.setup import Setup
+    from truepair.training.as_printed import as_printed as as_printed
+    from truepair.training.fit import Run as Run
+    from truepair.training.fit import fit as fit
+    from truepair.training.fit import open_run as open_run
+    from truepair.training.importing import import_checkpoint as import_checkpoint
+    from truepair.training.setup import Setup as Setup
 
-_HOME = {
-    "audit_embeddings": "truepair.audit.of_arrays",
-    "describe": "truepair.data.describe",
-    "inject_label_noise": "truepair.data.label_noise",
-    "inject_noise": "truepair.data.noise",
-    "Images": "truepair.data.pairs",
-    "Pairs": "truepair.data.pairs",
-    "Texts": "truepair.data.pairs",
-    "Collection": "truepair.data.collection",
-    "load": "truepair.data.open",
-    "open": "truepair.data.open",
-    "InputError": "truepair.errors",
-    "RunFolderError": "truepair.errors",
-    "TrainingError": "truepair.errors",
-    "TruepairError": "truepair.errors",
-    "evaluate": "truepair.evaluation",
-    "TwoStage": "truepair.evaluation.two_stage",
-    "evaluate_two_stage": "truepair.evaluation.two_stage",
-    "build_method": "truepair.methods",
-    "EnsembleModel": "truepair.engines.ensemble_model",
-    "as_printed": "truepair.training.as_printed",
-    "Run": "truepair.training.fit",
-    "fit": "truepair.training.fit",
-    "open_run": "truepair.training.fit",
-    "import_checkpoint": "truepair.training.importing",
-    "Setup": "truepair.training.setup",
+_NAMES = {
+    "audit.of_arrays": ("audit_embeddings",),
+    "data.collection": ("Collection",),
+    "data.describe": ("describe",),
+    "data.label_noise": ("inject_label_noise",),
+    "data.noise": ("inject_noise",),
+    "data.open": ("load", "open"),
+    "data.pairs": ("Images", "Pairs", "Texts"),
+    "engines.ensemble_model": ("EnsembleModel",),
+    "errors": ("InputError", "RunFolderError", "TrainingError", "TruepairError"),
+    "evaluation": ("evaluate",),
+    "evaluation.two_stage": ("TwoStage", "evaluate_two_stage"),
+    "methods": ("build_method",),
+    "training.as_printed": ("as_printed",),
+    "training.fit": ("Run", "fit", "open_run"),
+    "training.importing": ("import_checkpoint",),
+    "training.setup": ("Setup",),
 }
+_HOME = {name: f"truepair.{module}" for module, names in _NAMES.items() for name in names}
 _ROOMS = ("audit", "correspondence", "data", "engines", "evaluation", "losses", "methods", "training", "transport")
 
-__all__ = [
-    "Collection",
-    "EnsembleModel",
-    "Images",
-    "InputError",
-    "Pairs",
-    "Run",
-    "RunFolderError",
-    "Setup",
-    "Texts",
-    "TrainingError",
-    "TruepairError",
-    "TwoStage",
-    "__version__",
-    "as_printed",
-    "audit",
-    "audit_embeddings",
-    "build_method",
-    "describe",
-    "evaluate",
-    "evaluate_two_stage",
-    "fit",
-    "import_checkpoint",
-    "inject_label_noise",
-    "inject_noise",
-    "load",
-    "open",
-    "open_run",
-]
+__all__ = ["__version__", "audit", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

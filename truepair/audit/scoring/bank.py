@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from truepair.audit.scoring.mutual_rank import mutual_rank, rank_among
 from truepair.errors import InputError
 
 SHARPEST, SOFTEST = 0.005, 1.0
 """The temperatures that are searched, a tenth of CRCL's 0.05 and twenty times as much."""
 USUAL_TEMPERATURE = 0.07
 FITTED_PAIRS = 2048
+TIE = 1e-6
+"""Similarities that differ by no more are equal: float32 products of the same vectors differ by a few 1e-7."""
+
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LOG_TOLERANCE = 0.01
 _UNIT_TOLERANCE = 1e-3
@@ -67,15 +70,11 @@ class Bank:
         neighbours: int = 30,
         same: float = math.inf,
     ) -> Bank:
-        """The bank of m given pairs, up to half of which may be mismatched.
+        """The bank of m given pairs, up to half of which may be mismatched; arguments as in the class.
 
         Args:
-            images: (m, D) unit rows.
-            texts: (m, D) unit rows of the same space.
-            rows: (m,) int64, at least 0, distinct, in any order.
-            temperature: τ > 0; None estimates it (`fitted_temperature`).
-            neighbours: k ≥ 1.
-            same: as in the class.
+            rows: at least 0, distinct, in any order.
+            temperature: None estimates it (`fitted_temperature`).
 
         Raises:
             InputError: the sides are not (m, D) unit rows, a row repeats or is negative, τ ≤ 0 or k < 1.
@@ -93,16 +92,8 @@ class Bank:
             )
         images, texts = images[order].float().contiguous(), texts[order].float().contiguous()
         tau = fitted_temperature(images, texts, same) if temperature is None else float(temperature)
-        return Bank(
-            images,
-            texts,
-            rows,
-            _trust(images, texts, same),
-            tau,
-            background_of(_blocks(images, texts, same), tau),
-            neighbours,
-            same,
-        )
+        background = background_of(((block, own) for _, block, own in _blocks(images, texts, same)), tau)
+        return Bank(images, texts, rows, _trust(images, texts, same), tau, background, neighbours, same)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -123,53 +114,41 @@ def fitted_temperature(images: Tensor, texts: Tensor, same: float = math.inf) ->
     Golden-section search over log τ for the smallest mean of the better half of the pairs' two-way InfoNCE losses,
     −(log p_ii + log pᵀ_ii)/2 (CRCL eq. 3; GSC eq. 3). The better half is chosen anew at every τ: up to half of the
     pairs may be mismatched and pull it nowhere. At most 2,048 pairs are used, evenly spaced; of one pair nothing can be
-    learned, and 0.07 is returned.
-
-    Args:
-        images, texts: (m, D) unit rows.
-        same: pairs with images or texts of this cosine are not chosen between.
+    learned, and 0.07 is returned. Pairs with images or texts of the cosine `same` are not chosen between.
     """
-    spaced = torch.arange(min(len(images), FITTED_PAIRS)) * len(images) // min(len(images), FITTED_PAIRS)
+    count = min(len(images), FITTED_PAIRS)
+    spaced = torch.arange(count) * len(images) // count
     images, texts = images[spaced], texts[spaced]
     similarity = images @ texts.T
-    if same <= 1:
-        given = similarity.diagonal().clone()
-        for first in _firsts(images):
-            row, column = _own(images, texts, same, first)
-            similarity[first + row, column] = -torch.inf
-        similarity.diagonal().copy_(given)
+    given = similarity.diagonal().clone()
+    for first in range(0, count if same <= 1 else 0, _BLOCK_ROWS):
+        row, column = _own(images, texts, same, first)
+        similarity[first + row, column] = -torch.inf
+    similarity.diagonal().copy_(given)
     return temperature_for(similarity)
 
 
 def temperature_for(similarity: Tensor) -> float:
     """The same, from the similarities (m, m) of the given pairs' images and texts, of any scale; minus infinity where
     two pairs are not to be compared.
-
-    Of one pair nothing can be learned, and 0.07 is returned.
     """
     if len(similarity) == 1:
         return USUAL_TEMPERATURE
+    loss = cache(partial(_better_half_loss, similarity))
     low, high = math.log(SHARPEST), math.log(SOFTEST)
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = _better_half_loss(similarity, left), _better_half_loss(similarity, right)
     while high - low > _LOG_TOLERANCE:
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
+        if loss(left) <= loss(right):
+            high, right = right, left
             left = high - _GOLDEN * (high - low)
-            at_left = _better_half_loss(similarity, left)
         else:
-            low, left, at_left = left, right, at_right
+            low, left = left, right
             right = low + _GOLDEN * (high - low)
-            at_right = _better_half_loss(similarity, right)
     return math.exp((low + high) / 2)
 
 
 def check_sides(images: Tensor, texts: Tensor, rows: Tensor, *, what: str) -> None:
-    """Refuse sides that are not (n, D) unit rows of one space with one int64 number each.
-
-    Raises:
-        InputError: they are not; the message says what was found, and in which row.
-    """
+    """Refuse, with an InputError, sides that are not (n, D) unit rows of one space with one int64 number each."""
     shapes = f"{tuple(images.shape)} {images.dtype} and {tuple(texts.shape)} {texts.dtype}"
     if images.ndim != 2 or images.shape != texts.shape or not images.shape[1]:
         raise InputError(f"the {what}'s images and texts are {shapes}; expected (n, D) twice, D ≥ 1")
@@ -202,25 +181,24 @@ def background_of(blocks: Iterable[Block], temperature: float) -> float:
     """log mean exp(s_jk/τ) over the cells that are not a pair's own; over those where there are no others. Overwrites
     the blocks.
     """
-    unrelated: list[Tensor] = []
-    own_cells: list[Tensor] = []
-    counted = [0, 0]
+    sums: tuple[list[Tensor], list[Tensor]] = [], []
+    counts = [0, 0]
     for similarity, own in blocks:
         scaled = similarity / temperature
-        own_cells.append(torch.logsumexp(scaled[own].double(), dim=0))
+        sums[1].append(torch.logsumexp(scaled[own].double(), dim=0))
         scaled[own] = -torch.inf
-        unrelated.append(torch.logsumexp(scaled.double().flatten(), dim=0))
-        counted[0] += scaled.numel() - len(own[0])
-        counted[1] += len(own[0])
-    sums, count = (unrelated, counted[0]) if counted[0] else (own_cells, counted[1])
-    return float(torch.logsumexp(torch.stack(sums), dim=0)) - math.log(count)
+        sums[0].append(torch.logsumexp(scaled.double().flatten(), dim=0))
+        counts[0] += scaled.numel() - len(own[0])
+        counts[1] += len(own[0])
+    which = 0 if counts[0] else 1
+    return float(torch.logsumexp(torch.stack(sums[which]), dim=0)) - math.log(counts[which])
 
 
 def _trust(images: Tensor, texts: Tensor, same: float) -> Tensor:
     ranks, others = [], []
     for side, other in ((images, texts), (texts, images)):
         parts = []
-        for first, (similarity, own) in zip(_firsts(images), _blocks(side, other, same), strict=True):
+        for first, similarity, own in _blocks(side, other, same):
             given = similarity[:, first:].diagonal().clone()
             similarity[own] = -torch.inf
             parts.append(rank_among(given, similarity))
@@ -229,14 +207,10 @@ def _trust(images: Tensor, texts: Tensor, same: float) -> Tensor:
     return mutual_rank(ranks[0], ranks[1], torch.cat(others)[: len(images)].float())
 
 
-def _blocks(side: Tensor, other: Tensor, same: float) -> Iterator[Block]:
-    """(similarities of some rows to all of the other side, the places in them that are a row's own)."""
-    for first in _firsts(side):
-        yield side[first : first + _BLOCK_ROWS] @ other.T, _own(side, other, same, first)
-
-
-def _firsts(side: Tensor) -> range:
-    return range(0, len(side), _BLOCK_ROWS)
+def _blocks(side: Tensor, other: Tensor, same: float) -> Iterator[tuple[int, Tensor, tuple[Tensor, Tensor]]]:
+    """The first of some rows, their similarities to all of the other side, the places in them that are a row's own."""
+    for first in range(0, len(side), _BLOCK_ROWS):
+        yield first, side[first : first + _BLOCK_ROWS] @ other.T, _own(side, other, same, first)
 
 
 def _own(side: Tensor, other: Tensor, same: float, first: int) -> tuple[Tensor, Tensor]:
@@ -248,3 +222,25 @@ def _own(side: Tensor, other: Tensor, same: float, first: int) -> tuple[Tensor, 
     alike[0][at, first + at] = True
     row, column = (alike[0] | alike[1]).nonzero(as_tuple=True)
     return row, column
+
+
+def rank_among(similarity: Tensor, others: Tensor) -> Tensor:
+    """(b,) float32: 1 + how many of the others (b, m) are larger than the similarity (b,), equal ones half.
+
+    Minus infinity among the others stands for nobody.
+    """
+    own = similarity[:, None]
+    # Counted in float32, exact up to 2^24 entries: summing booleans takes forty times as long.
+    counted = torch.empty_like(others)
+    larger = torch.gt(others, own + TIE, out=counted).sum(dim=1)
+    at_least = torch.ge(others, own - TIE, out=counted).sum(dim=1)
+    return 1 + (larger + at_least) / 2
+
+
+def mutual_rank(first: Tensor, second: Tensor, others: Tensor) -> Tensor:
+    """1 − log √(r₁ r₂) / log(others + 1), of two ranks in 1 … others + 1: 1 for mutual best, 0 for last twice.
+
+    0.5 where there are no others: nothing is known there.
+    """
+    score = 1 - (first * second).log() / (2 * (others + 1).log())
+    return torch.where(others == 0, 0.5, score).clamp(0, 1)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from truepair.audit.scoring.bank import Bank, check_sides
-from truepair.audit.scoring.mutual_rank import TIE
+from truepair.audit.scoring.bank import TIE, Bank, check_sides
 from truepair.errors import InputError
 
 BLOCK_CELLS = 2**20

@@ -38,9 +38,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.bank import TIE, Bank, mutual_rank, rank_among
 from truepair.audit.scoring.comparison import Block, OwnEntries, blocks, nearest, products
-from truepair.audit.scoring.mutual_rank import TIE, mutual_rank, rank_among
 from truepair.data.pairs import Array, IntArray
 
 NEIGHBOUR_TEMPERATURE = 0.1
