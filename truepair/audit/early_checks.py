@@ -49,10 +49,12 @@ def check_request(
     for option, given in (("--out", out), ("--run", run), ("--table", table)):
         if given is not None and is_url(given):
             raise InputError(f"{option} is a URL; {_NOT_FROM_URLS[option]}")
-    name = data.name if isinstance(data, Collection) else str(data)
-    embedded = isinstance(data, EmbeddingCollection) if isinstance(data, Collection) else is_embedded(data, table)
-    if not isinstance(data, Collection) and is_url(data) and not embedded and table is None:
-        raise InputError(no_embeddings_there(data))
+    if isinstance(data, Collection):
+        name, embedded = data.name, isinstance(data, EmbeddingCollection)
+    else:
+        name, embedded = str(data), table is None and EMBEDDINGS.recognises(data, Reading())
+        if is_url(data) and not embedded and table is None:
+            raise InputError(no_embeddings_there(data))
     if embeddings and not embedded:
         raise InputError(
             f"{name} holds no embeddings; give a folder with img_emb/ and text_emb/, or "
@@ -83,10 +85,6 @@ def check_request(
         )
 
 
-def is_embedded(source: str | Path, table: str | None) -> bool:
-    return table is None and EMBEDDINGS.recognises(source, Reading())
-
-
 def written_from_pairs(data: Collection | str | Path, table: str | None) -> bool:
     """Whether an export holds the noise of a trial, being written from the pairs and not from the files."""
     kind = data if isinstance(data, Collection) else format_of(data, Reading(table=table)).collection
@@ -94,11 +92,7 @@ def written_from_pairs(data: Collection | str | Path, table: str | None) -> bool
 
 
 def check_method(name: str) -> None:
-    """Refuse a method that cannot train the models of cross-fitting.
-
-    Raises:
-        InputError: it is unknown, or learns from class labels instead of pairs.
-    """
+    """Refuse a method that cannot train the models of cross-fitting: unknown, or of class labels instead of pairs."""
     from truepair.methods import METHODS, learns_from_labels
 
     fitting = [method for method in METHODS if not learns_from_labels(method)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def score_by_run(
     unseen = np.flatnonzero(~trained_on)
     space: ModelSpace | CrossAttentionSpace
     local: list[LocalRanks] = []
-    copies: dict[str, Array] | None = None
+    nearest = None
     details: dict[str, Any] = {"trained_on": int(trained_on.sum()), "known_by_content": by_content}
     if has_vectors(model, given, device=device):
         space = ModelSpace(model, given, rows, bank_size=bank, seed=seed, device=device)
@@ -53,15 +54,13 @@ def score_by_run(
         local = ranks_of_spaces([space.sample(MOST_PAIRS, unseen)], generator(seed, "audit local ranks"))
         if len(unseen):
             copies = space.nearest_copies(unseen, generator(seed, "audit nearest copies"))
+            held = evidence_of(dict(columns))[unseen], columns["similarity"][unseen]
+            nearest = NearestCopies(*held, evidence_of(copies), copies["similarity"])
     else:
         with progress.count("comparing", len(given.images) + len(given.texts), "images and captions") as moved:
             space = CrossAttentionSpace(model, given, folder, bank_size=bank, seed=seed, device=device, moved=moved)
             columns, size = space.given_scores(), len(space.entries)
         details["rematched_at_most"] = MOST_REMATCHED
-    nearest = None
-    if copies is not None:
-        held = evidence_of(dict(columns))[unseen], columns["similarity"][unseen]
-        nearest = NearestCopies(*held, evidence_of(copies), copies["similarity"])
     synthetic = space.synthetic_scores(unseen) if len(unseen) else {}
     memory = None
     if trained_on.any() and not learns_from_labels(opened.result["method"]):  # which believes in labels, not in pairs
@@ -95,18 +94,14 @@ def beliefs_of(run: Run, pairs: Pairs) -> tuple[Array, bool]:
         return beliefs, True
     table = read_pair_table(run.folder.pairs, ["image", "caption"])
     by_content = "image_digest" in table.column_names
-    images: list[Any]
-    if by_content:
-        images = image_digests(pairs.images.features)[pairs.image_index].tolist()
-    else:
-        images = [pairs.images.ids[image] for image in pairs.image_index.tolist()]
+    names: Sequence[Any] = image_digests(pairs.images.features).tolist() if by_content else pairs.images.ids
     trained: dict[tuple[Any, str], list[float]] = {}
     keys = table["image_digest" if by_content else "image"].to_pylist(), table["caption"].to_pylist()
     believed = table["p_match"].to_pylist() if "p_match" in table.column_names else [1.0] * len(keys[0])
     for image, caption, belief in zip(*keys, believed, strict=True):
         trained.setdefault((image, caption_key(caption)), []).append(belief)
-    for row, (image, text) in enumerate(zip(images, pairs.text_index.tolist(), strict=True)):
-        known = trained.get((image, caption_key(pairs.texts.captions[text])))
+    for row, (image, text) in enumerate(zip(pairs.image_index.tolist(), pairs.text_index.tolist(), strict=True)):
+        known = trained.get((names[image], caption_key(pairs.texts.captions[text])))
         if known is not None:
             beliefs[row] = known[0]
             known.append(known.pop(0))  # a pair that stands there several times: one after the other

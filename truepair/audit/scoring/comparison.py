@@ -36,10 +36,8 @@ class OwnEntries:
         return products
 
     def with_alike(self, to_images: Tensor, to_texts: Tensor, same: float) -> OwnEntries:
-        """These and the entries that have the candidate's image or its text again: of a cosine of at least `same`.
-
-        Args:
-            to_images, to_texts: (n, m), cosines of images with images and of texts with texts.
+        """These and the entries that have the candidate's image or its text again: of a cosine of at least `same`
+        with the bank's images, or with its texts, (n, m).
         """
         closest = torch.maximum(to_images.amax(dim=1), to_texts.amax(dim=1))
         asked = (closest >= same).nonzero()[:, 0]
@@ -65,12 +63,7 @@ class Block:
 
 
 def blocks(images: Tensor, texts: Tensor, bank: Bank, image_rows: Tensor, text_rows: Tensor) -> Iterator[Block]:
-    """The candidates in blocks of some million cells.
-
-    Raises:
-        InputError: the sides are not (n, D) unit rows of the bank's width and device, or there is not one int64 row for
-            each.
-    """
+    """The candidates in blocks of some million cells; arguments and errors are those of `indicators.score`."""
     check_sides(images, texts, image_rows, what="candidates")
     if text_rows.shape != image_rows.shape or text_rows.dtype != torch.int64:
         raise InputError(
@@ -92,15 +85,11 @@ def blocks(images: Tensor, texts: Tensor, bank: Bank, image_rows: Tensor, text_r
 def own_entries(bank_rows: Tensor, image_rows: Tensor, text_rows: Tensor) -> OwnEntries:
     """Entries of a bank of these rows, ascending, whose row is that of the candidate's image or of its text."""
     at = torch.arange(len(image_rows), device=image_rows.device)
-    rows, columns = [], []
-    for wanted, counts in ((image_rows, None), (text_rows, text_rows != image_rows)):
-        place = torch.searchsorted(bank_rows, wanted).clamp(max=len(bank_rows) - 1)
-        found = bank_rows[place] == wanted
-        if counts is not None:
-            found &= counts
-        rows.append(at[found])
-        columns.append(place[found])
-    row, column = torch.cat(rows), torch.cat(columns)
+    places = [torch.searchsorted(bank_rows, rows).clamp(max=len(bank_rows) - 1) for rows in (image_rows, text_rows)]
+    found = [bank_rows[place] == rows for place, rows in zip(places, (image_rows, text_rows), strict=True)]
+    found[1] &= text_rows != image_rows
+    row = torch.cat([at[known] for known in found])
+    column = torch.cat([place[known] for place, known in zip(places, found, strict=True)])
     return OwnEntries(row, column, (len(bank_rows) - row.bincount(minlength=len(at))).float())
 
 
@@ -111,12 +100,8 @@ def products(vectors: Tensor, entries: Tensor) -> Tensor:
 
 
 def nearest(similarity: Tensor, own: OwnEntries, count: int) -> Tensor:
-    """(b, m) bool: the `count` other entries of largest similarity, all that tie for the last place included.
-
-    Nobody's order in the bank decides. Where fewer others exist, all of them.
-
-    Args:
-        similarity: (b, m), minus infinity at a candidate's own entries.
+    """(b, m) bool: the `count` other entries of largest similarity, all that tie for the last place included: nobody's
+    order in the bank decides. The similarity (b, m) is minus infinity at a candidate's own entries.
     """
     last = similarity.topk(min(count, similarity.shape[1]), dim=1).values[:, -1:]
     return own.fill(similarity >= last - TIE, False)

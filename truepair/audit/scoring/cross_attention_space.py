@@ -97,7 +97,7 @@ class CrossAttentionSpace:
             own = own_entries(bank_rows, torch.from_numpy(image_of[piece]), torch.from_numpy(caption_of[piece]))
             tables = ((self.to_texts, images), (self.to_images, texts))
             directions = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
-            known = two_way(similarity, directions, own.others, temperature=temperature, background=background)
+            known = two_way(similarity, directions, own.others, temperature, background)
             parts.append({"similarity": similarity, **settled(known, own.others)})
         names = [name for name in COLUMNS if name not in VECTOR_INDICATORS]
         empty = np.empty(0, dtype=np.float32)

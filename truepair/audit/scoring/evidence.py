@@ -67,15 +67,11 @@ class NearestCopies:
 
 
 def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array:
-    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is
-    known, and the memory's.
+    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is known, and
+    the memory's: of what training came to believe, where there was one.
 
     The other indicators say the same again, or little (`certainty`), and are there for people. `log_odds` is taken out
-    of the columns: it is no indicator.
-
-    Args:
-        columns: what a bank says (`indicators.Scores.columns`).
-        memory: (n,) log odds of what training came to believe, where there was one.
+    of the columns of a bank (`indicators.Scores.columns`): it is no indicator.
     """
     sides = [columns.pop("log_odds").astype(np.float64)]
     if "neighbours" in columns:
@@ -91,10 +87,8 @@ def logit(probability: Array) -> Array:
 
 
 def checked_evidence(rows: Array, name: str) -> Array:
-    """The evidence as (n, d) float64.
-
-    Raises:
-        InputError: it is of another shape, empty, or a value is not finite or larger than 1e70.
+    """The evidence as (n, d) float64; an InputError where it is of another shape, empty, or a value is not finite or
+    larger than 1e70.
     """
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:

@@ -102,16 +102,14 @@ def _score(block: Block, bank: Bank) -> dict[str, Tensor]:
     strange = own.with_alike(to_images, to_texts, bank.same) if bank.same <= 1 else own
     sides = ((block.images, bank.texts), (block.texts, bank.images))
     directions = (strange.fill(products(vectors, entries), -torch.inf) for vectors, entries in sides)
-    known = two_way(
-        block.similarity, directions, strange.others, temperature=bank.temperature, background=bank.background
-    )
+    known = two_way(block.similarity, directions, strange.others, bank.temperature, bank.background)
     for name in reversed(VECTOR_INDICATORS):
         known[name] = VECTOR_INDICATORS[name](to_images, to_texts, own, bank)
     return {"similarity": block.similarity, **settled(known, strange.others)}
 
 
 def two_way(
-    similarity: Tensor, directions: Iterable[Tensor], others: Tensor, *, temperature: float, background: float
+    similarity: Tensor, directions: Iterable[Tensor], others: Tensor, temperature: float, background: float
 ) -> dict[str, Tensor]:
     """log_odds, matching, rank and certainty of b candidates, all that needs no vectors of items.
 
@@ -133,7 +131,8 @@ def two_way(
         "log_odds": (log_odds[0] + log_odds[1]) / 2,
         "matching": (log_odds[0].sigmoid() + log_odds[1].sigmoid()) / 2,
         "rank": mutual_rank(ranks[0], ranks[1], others),
-        "certainty": _certainty(log_evidence[0], log_evidence[1], others, background),
+        # Σe/(Σe + K) = σ(log Σe/K), from the log of Σ_k exp(s_k/τ) of both directions.
+        "certainty": (torch.logaddexp(*log_evidence) - math.log(2) - background - (others + 1).log()).sigmoid(),
     }
 
 
@@ -180,12 +179,6 @@ def _structure(to_images: Tensor, to_texts: Tensor, own: OwnEntries, bank: Bank)
     constant = torch.minimum(lengths[0], lengths[1]) <= TIE * total.clamp(min=0).sqrt()
     correlation = to_images.mul_(to_texts).sum(dim=1) / (lengths[0] * lengths[1])
     return (1 + torch.where(constant, 0.0, correlation)) / 2
-
-
-def _certainty(to_texts: Tensor, to_images: Tensor, others: Tensor, background: float) -> Tensor:
-    """Σe/(Σe + K) = σ(log Σe/K), from the log of Σ_k exp(s_k/τ) of both directions."""
-    mean_evidence = torch.logaddexp(to_texts, to_images) - math.log(2) - background - (others + 1).log()
-    return mean_evidence.sigmoid()
 
 
 VECTOR_INDICATORS: dict[str, Callable[[Tensor, Tensor, OwnEntries, Bank], Tensor]] = {
