@@ -27,7 +27,7 @@ from benchmarks import (
     bench_two_stage,
 )
 from truepair import __version__
-from truepair.audit.scoring.embeddings import BANK_SIZE
+from truepair.audit.scoring.by_embeddings import BANK_SIZE
 from truepair.files import write_json_atomically
 from truepair.reproduce.report import put_text
 

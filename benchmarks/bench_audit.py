@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from benchmarks.measure import peak_bytes
 from truepair.audit.scoring.bank import TIE
-from truepair.audit.scoring.embeddings import NEIGHBOURS, score_collection
+from truepair.audit.scoring.by_embeddings import NEIGHBOURS, score_collection
 from truepair.audit.scoring.indicators import NEIGHBOUR_TEMPERATURE
 from truepair.audit.scoring.scoring_folder import open_scored
 from truepair.cli.main import main

@@ -27,7 +27,7 @@ class Progress:
     def __init__(self, shown: bool | None = None, say: Say | None = None) -> None:
         self.bars = sys.stderr.isatty() if shown is None else shown
         self.quiet = shown is False
-        self.say: Say = say or (self._ignore if self.quiet else self._print)
+        self.say: Say = say or (lambda text: None if self.quiet else print(text, file=sys.stderr, flush=True))
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -62,12 +62,6 @@ class Progress:
                 self.say(f"{title}: {100 * done // total} % of {total:,} {unit}, {left}")
 
         yield moved
-
-    def _print(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    def _ignore(self, text: str) -> None:
-        pass
 
 
 class TimeLeft:

@@ -36,11 +36,7 @@ class AuditFolder:
         return self.mark.exists()
 
     def check(self) -> None:
-        """Refuse a folder that holds something, but no audit.
-
-        Raises:
-            RunFolderError: it does, or is no folder.
-        """
+        """Refuse, with a RunFolderError, what is no folder, or one that holds something, but no audit."""
         if self.begun:
             return
         try:
@@ -61,8 +57,7 @@ class AuditFolder:
     def owned(self) -> Iterator[None]:
         """Within the block this process alone writes here; what a kill left of files in the making is removed.
 
-        Raises:
-            RunFolderError: another process does, the folder holds something else, or cannot be written to.
+        A RunFolderError where another process does, or the folder cannot be written to.
         """
         self.check()
         with locked(self.path, self.lock):
@@ -73,11 +68,7 @@ class AuditFolder:
         """Start here, or go on with the very same audit; for the owner of the folder.
 
         Args:
-            identity: all that decides what an audit finds; JSON values.
-
-        Raises:
-            RunFolderError: the folder holds something else, or an audit of another identity; the message names the
-                first difference.
+            identity: all that decides what an audit finds; JSON values. A RunFolderError names the first difference.
         """
         self.check()
         wanted = json.loads(json.dumps(identity))

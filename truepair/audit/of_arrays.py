@@ -114,11 +114,7 @@ def audit_embeddings(
 
 
 def checked_side(name: str, rows: Array) -> Array:
-    """One side as (N, D) float32.
-
-    Raises:
-        InputError: see `audit_embeddings`.
-    """
+    """One side as (N, D) float32; errors are those of `audit_embeddings`."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.dtype.kind != "f" or not rows.shape[1]:
         raise InputError(f"{name} are {rows.dtype} of shape {rows.shape}; expected floats of shape (N, D)")

@@ -18,13 +18,7 @@ def reasons(similarity: Array, indicators: Mapping[str, Array], flagged: BoolArr
     Loudest is where the fewest unflagged pairs stand lower (all pairs where every one is flagged), and among equals
     where the distance to their median is largest, in units of the distance from their median to their lowest tenth. An
     indicator is named only where less than a quarter of them stands lower. Where none is that low, the similarity is
-    named if it is, else that no single indicator is.
-
-    Args:
-        similarity: (M,) of the pairs.
-        indicators: name (of `INDICATORS`) → (M,) in [0, 1], larger = better matched; NaN says nothing.
-        flagged: (M,) the pairs to be explained.
-        bank: number of others that the indicator "rank" was taken among.
+    named if it is, else that no single indicator is. "rank" is taken among `bank` others; NaN says nothing.
     """
     words = [""] * len(flagged)
     rows = np.flatnonzero(flagged)

@@ -34,15 +34,6 @@ BETTER = {
 def warnings_of(result: AuditResult) -> list[str]:
     """What to know before the estimate or single probabilities are believed, a sentence or three each, the gravest
     first; empty where nothing speaks against them.
-
-    - more than 80 % are taken as mismatched: a model that learned nothing looks the same;
-    - pairs that are not flagged fit little better than others do: right pairs that cannot be read count as mismatched;
-    - the estimate rests on near mismatches, which right pairs that are loosely described look like;
-    - near mismatches could not be asked for;
-    - a run scored the pairs it was trained on, so no synthetic mismatch was there to measure by; or there were
-      fewer than 100 synthetic mismatches; or else the interval is wider than 20 points;
-    - more than 5 % of the entries could not be used;
-    - two pairs drawn at random have the same caption more than once in a hundred times.
     """
     if not len(result):
         return []

@@ -63,10 +63,8 @@ class Context:
 
 
 def truepair(*words: str, module: str = "truepair") -> str:
-    """Run a command of the package on one thread; returns what it printed.
-
-    Raises:
-        InputError: it failed; with what it said.
+    """Run a command of the package on one thread; returns what it printed. An InputError with what it said if it
+    failed.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", module, *words]

@@ -14,10 +14,8 @@ from truepair.reproduce.cells import Record
 
 
 def read_records(path: Path) -> list[Record]:
-    """All records of a file, by name; none where there is no file.
-
-    Raises:
-        InputError: a line is no record, or two have one name.
+    """All records of a file, by name; none where there is no file. An InputError where a line is no record, or two have
+    one name.
     """
     found: dict[str, Record] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -40,10 +38,7 @@ def text_of(records: list[Record]) -> str:
 
 
 def keep_record(path: Path, record: Record) -> None:
-    """Add a record to a file, or put it in the place of that of the same name, in one step.
-
-    Several processes may do so at the same time.
-    """
+    """Add a record to a file, or put it in the place of that of the same name; several processes may do so at once."""
     with locked(path):
         others = [other for other in read_records(path) if other["name"] != record["name"]]
         write_text_atomically(path, text_of(sorted([*others, record], key=lambda other: str(other["name"]))))

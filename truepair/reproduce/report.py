@@ -39,11 +39,7 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
 
 
 def fill(root: Path, name: str) -> Filled:
-    """A table with its records.
-
-    Raises:
-        InputError: there are none, or one is of no cell of the table.
-    """
+    """A table with its records; an InputError where there are none, or one is of no cell of the table."""
     path, table = root / "results" / f"{name}.jsonl", read_specs()[0][name]
     records = read_records(path)
     if not records:
@@ -55,10 +51,8 @@ def fill(root: Path, name: str) -> Filled:
 
 
 def put_text(path: Path, marker: str, text: str, *, check: bool = False) -> list[str]:
-    """Replace what stands between `<!-- MARKER: begin -->` and `<!-- MARKER: end -->`; a sentence if it differs.
-
-    Raises:
-        InputError: the file lacks the markers.
+    """Replace what stands between `<!-- MARKER: begin -->` and `<!-- MARKER: end -->`; a sentence if it differs. An
+    InputError where the file lacks the markers.
     """
     content = path.read_text(encoding="utf-8") if path.exists() else ""
     begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"

@@ -18,10 +18,8 @@ from truepair.reproduce.records import keep_record, read_records
 
 
 def chosen_cells(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
-    """The cells that have one of the values asked for, for every fact that is asked for.
-
-    Raises:
-        InputError: no cell has a value.
+    """The cells that have one of the values asked for, for every fact that is asked for; an InputError where no cell
+    has a value.
     """
     for fact, values in wanted.items():
         known = sorted({cell.facts[fact] for cell in cells if fact in cell.facts})
@@ -32,11 +30,7 @@ def chosen_cells(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> 
 
 
 def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
-    """The cells without a record.
-
-    Raises:
-        InputError: a cell has one, of another command.
-    """
+    """The cells without a record; an InputError where one has a record of another command."""
     commands = {record["name"]: record["command"] for record in read_records(results)}
     for cell in cells:
         kept = commands.get(cell.name, cell.command)
@@ -49,11 +43,7 @@ def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
 
 
 def run_cell(cell: Cell, results: Path, places: Places) -> None:
-    """Run one cell and keep its record.
-
-    Raises:
-        InputError: it failed; says which and why.
-    """
+    """Run one cell and keep its record; an InputError says which cell failed, and why."""
     try:
         figures = cell.measure(places)
     except InputError as error:
@@ -63,10 +53,8 @@ def run_cell(cell: Cell, results: Path, places: Places) -> None:
 
 
 def run_cells(cells: Sequence[Cell], results: Path, places: Places, *, jobs: int) -> None:
-    """Run what is missing, `jobs` at a time, with a bar. A cell that fails does not stop the others.
-
-    Raises:
-        InputError: one failed.
+    """Run what is missing, `jobs` at a time, with a bar. A cell that fails does not stop the others; its InputError
+    comes in the end.
     """
     missing = missing_cells(cells, results)
     pool = ThreadPoolExecutor(jobs)

@@ -49,8 +49,9 @@ def sinkhorn(
         most_iterations: steps of all solvers; then the plan is what it is, and a `TransportWarning` says so.
 
     Raises:
-        InputError: a shape or dtype does not fit, ε ≤ 0, a cost is NaN or −inf, a mass is negative or not finite, all
-            are zero, the totals differ, or a row or column with mass has all its cells forbidden.
+        InputError: a shape or dtype does not fit, ε, the tolerance or the iterations are not above 0, a cost is NaN or
+            −inf, a mass is negative or not finite, all are zero, the totals differ, or a row or column with mass has
+            all its cells forbidden.
 
     Example:
         >>> cost, mass = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.ones(2)
@@ -69,11 +70,7 @@ def sinkhorn(
 
 
 def plan_of(problem: Problem, *, tolerance: float, most_iterations: int) -> Tensor:
-    """The plan of a checked problem, (n, m) in the dtype of the costs; a `TransportWarning` where it misses its masses.
-
-    Raises:
-        InputError: `tolerance` or `most_iterations` is not positive.
-    """
+    """The plan of a checked problem, (n, m) in the dtype of the costs; a warning where it misses its masses."""
     if not tolerance > 0 or most_iterations < 1:
         raise InputError(f"tolerance is {tolerance}, most_iterations {most_iterations}; expected both above 0")
     rows, columns = problem.rows > 0, problem.columns > 0

@@ -54,14 +54,10 @@ class Problem:
 def check_problem(
     cost: Tensor, row_mass: Tensor, column_mass: Tensor, *, epsilon: float, equal_totals: bool = True
 ) -> Problem:
-    """The problem, its masses in float64; on the CPU where the device has no float64.
+    """The problem, its masses in float64; on the CPU where the device has no float64. Errors are those of `sinkhorn`.
 
     Unless `equal_totals` is off, the columns are scaled to the very total of the rows, and every row and column with
     mass needs a cell to put it into.
-
-    Raises:
-        InputError: a shape, a dtype or ε does not fit, a cost is NaN or −inf, a mass is negative or not finite, all
-            masses are zero, the totals differ, or a row or column with mass has no cell to put it into.
     """
     if cost.ndim != 2 or (row_mass.shape, column_mass.shape) != (cost.shape[:1], cost.shape[1:]) or not cost.numel():
         raise InputError(
@@ -103,11 +99,7 @@ def check_problem(
 
 
 def check_allowed(problem: Problem) -> None:
-    """Refuse a problem in which a row or column has mass and nowhere to put it.
-
-    Raises:
-        InputError: it does; the message names the first.
-    """
+    """Refuse, with an InputError that names the first, a row or column that has mass and nowhere to put it."""
     if float(problem.cost.amax()) < math.inf:
         return
     rows, columns = problem.rows > 0, problem.columns > 0

@@ -16,8 +16,8 @@ from torch.nn.functional import normalize
 from tests.audit.array_collection import ArrayCollection, random_pairs
 from truepair.audit.scoring import chunks
 from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.by_embeddings import score_collection
 from truepair.audit.scoring.chunks import unit_vectors
-from truepair.audit.scoring.embeddings import score_collection
 from truepair.audit.scoring.indicators import score
 from truepair.audit.scoring.samples import usable_rows
 from truepair.audit.scoring.scoring_folder import open_scored
@@ -112,7 +112,7 @@ def test_what_is_missing_is_made_again_to_the_byte(tmp_path, lost):
 KILLED = """
     import sys, time
     from tests.audit.scoring.test_embeddings import OPTIONS, broken_collection
-    from truepair.audit.scoring.embeddings import score_collection
+    from truepair.audit.scoring.by_embeddings import score_collection
     collection, read = broken_collection(), None
     read = collection.read
     def slow(start, stop):

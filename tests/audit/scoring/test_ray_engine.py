@@ -9,7 +9,7 @@ import pytest
 
 from tests.audit.array_collection import random_pairs
 from truepair.audit.scoring import ray_engine
-from truepair.audit.scoring.embeddings import score_collection
+from truepair.audit.scoring.by_embeddings import score_collection
 from truepair.data.formats.embeddings.files import open_embeddings
 from truepair.errors import InputError, TruepairError
 

@@ -23,7 +23,7 @@ from truepair.audit.audit import audit
 from truepair.audit.early_checks import check_request
 from truepair.audit.export import export
 from truepair.audit.options import AuditOptions, CrossFitting
-from truepair.audit.scoring.embeddings import score_collection
+from truepair.audit.scoring.by_embeddings import score_collection
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.formats.embeddings.files import is_embeddings, open_embeddings
 from truepair.data.open import open as open_source

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from truepair.audit.duplicates.captions import caption_classes
-from truepair.audit.duplicates.groups import groups_of, numbered
+from truepair.audit.duplicates.groups import groups_of
 from truepair.audit.duplicates.images import (
     Read,
     image_classes,
     own_reader,
+    vector_classes,
     vectors_of_images,
 )
 from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
-from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import Collection
 from truepair.data.pairs import IntArray
 from truepair.data.repeats import bytes_digest
@@ -66,8 +66,9 @@ def find_duplicates(
         return []
     read = image_vectors or own_reader(collection, 0)
     captions, words = caption_classes(collection, rows)
-    if (captions < 0).all():
-        captions = words = text_classes(rows, text_vectors or own_reader(collection, 1))
+    texts = text_vectors or own_reader(collection, 1)
+    if texts is not None and (captions < 0).all():
+        captions = words = vector_classes(texts, rows)
     found: dict[str, list[IntArray]] = {}
     classes = image_classes(collection, rows, read)
     if classes is None:
@@ -89,14 +90,3 @@ def find_duplicates(
     found["near-caption"] = groups_of(words, varying=(captions,), most=most)
     order = ("same-pair", "same-image", "same-caption", "near-image", "near-caption")
     return [DuplicateGroup(kind, rows[group]) for kind in order for group in found.get(kind, [])]
-
-
-def text_classes(rows: IntArray, read: Read | None) -> IntArray:
-    """(M,) a number for each different text vector; −1 throughout without vectors."""
-    if read is None:
-        return np.full(len(rows), -1, dtype=np.int64)
-    held = np.empty(len(rows), dtype=np.uint64)
-    for piece, start, stop in row_ranges(rows):
-        vectors = read(start, stop)
-        held[piece] = [bytes_digest(vectors[row - start]) for row in rows[piece]]
-    return numbered(held)

@@ -9,7 +9,7 @@ import numpy as np
 
 from truepair.audit.duplicates.captions import digest
 from truepair.audit.duplicates.groups import numbered
-from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
+from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, words_at
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray
 from truepair.data.repeats import bytes_digest
@@ -62,14 +62,17 @@ def image_classes(collection: Collection, rows: IntArray, read: Read | None) -> 
         return numbered(held)[index], np.asarray(index, dtype=np.int64)
     if read is None:
         return None
-    held, names = np.empty(len(rows), dtype=np.uint64), np.empty(len(rows), dtype=np.uint64)
-    for piece, start, stop in row_ranges(rows):
-        called = collection.image_names(start, stop)
-        names[piece] = [digest(whole(called[row - start])) for row in rows[piece]]
+    names = [digest(name) for name in words_at(collection.image_names, rows)]
+    return vector_classes(read, rows), numbered(np.array(names, dtype=np.uint64))
+
+
+def vector_classes(read: Read, rows: IntArray) -> IntArray:
+    """(M,) a number for each different vector, byte for byte."""
+    held = np.empty(len(rows), dtype=np.uint64)
     for piece, start, stop in row_ranges(rows):
         vectors = read(start, stop)
         held[piece] = [bytes_digest(vectors[row - start]) for row in rows[piece]]
-    return numbered(held), numbered(names)
+    return numbered(held)
 
 
 def vectors_of_images(

@@ -21,16 +21,13 @@ _HOLDS = {"own": "own", "ids": "kept_ids.txt"}
 
 
 def check_export(formats: Sequence[str], data: Collection | str | Path, folder: AuditFolder, *, keep: float) -> None:
-    """Refuse, before hours of work, an export that would fail after them.
+    """Refuse, before hours of work, an export that would fail after them: a format is unknown; `own` of an input that
+    has none that can be written; or there is an export already, without one of these formats or of another `keep`.
 
     Args:
         data: the collection, or the name of the input before it is opened.
         folder: of the audit. An export that is there already stays as it is.
         keep: the least p_match of the pairs to be kept.
-
-    Raises:
-        InputError: a format is unknown; `own` of an input that has none that can be written; or there is an export
-            already, without one of these formats or of another `keep`.
     """
     check_formats(formats)
     if "own" in formats and isinstance(data, Collection) and not data.writable:

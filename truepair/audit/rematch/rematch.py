@@ -75,11 +75,8 @@ def rematch_flagged(collection: Collection, scored: ScoredPairs, verdict: Verdic
 
 
 def best_partners(asked: IntArray, space: Space, items: Items) -> tuple[IntArray, IntArray]:
-    """(n,) the pair whose caption is most similar to the image of each asked pair, and the pair whose image is to its
-    caption; −1 where nothing new is more similar than its own partner. The first of equals.
-
-    Args:
-        asked: (n,) ascending rows.
+    """(n,) the pair whose caption is most similar to the image of each asked pair (ascending rows), and the pair whose
+    image is to its caption; −1 where nothing new is more similar than its own partner. The first of equals.
     """
     own = space.similarity(asked)
     image_of, caption_of = items.images(asked), items.captions(asked)

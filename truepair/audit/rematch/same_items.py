@@ -21,14 +21,12 @@ MOST_CAPTIONS = 100
 
 
 def same_items(collection: Collection, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Numbers of the images and of the captions of some pairs, (M,) int64 each; their size means nothing.
+    """Numbers of the images and of the captions of some pairs (ascending rows), (M,) int64 each; their size means
+    nothing.
 
     Images are told apart by their index, or, where there are embeddings, by the bytes of their vectors and by their
     names (`image_numbers`). Captions are the same where their words are, but for case and spaces; those without words
     by their index or their vectors. Reads in ranges; remembers 8 bytes a number.
-
-    Args:
-        rows: (M,) int64, ascending rows of the collection.
     """
     if isinstance(collection, PairsCollection):
         index = collection.pairs.text_index[rows]
@@ -51,11 +49,8 @@ def same_items(collection: Collection, rows: IntArray) -> tuple[IntArray, IntArr
 
 
 def image_numbers(held: IntArray, named: IntArray) -> IntArray:
-    """(M,) the numbers `held` by the images' vectors, but one for all images of a name: that of the first.
-
-    Args:
-        named: (M,) numbers of their names; 0 for none. A name on more than a hundred rows ("", "image.jpg") counts as
-            none.
+    """(M,) the numbers `held` by the images' vectors, but one for all images of a name: that of the first. A name on
+    more than a hundred rows ("", "image.jpg") counts as none, as the number 0 does.
     """
     if not named.any():
         return held

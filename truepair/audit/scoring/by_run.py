@@ -30,10 +30,8 @@ def score_by_run(
 
     A model knows the pairs it was trained on, right or wrong, and no synthetic mismatch can be scored as if it had been
     trained on. So synthetic mismatches are made of the other pairs only, and only these are measured by them; the pairs
-    that the run knows have a memory instead.
-
-    Args:
-        folder: for what an engine of cross-attention (SGR, SAF) computes; it has no vector of an item, and is slow.
+    that the run knows have a memory instead. The folder is for what an engine of cross-attention (SGR, SAF) computes;
+    it has no vector of an item, and is slow.
 
     Raises:
         RunFolderError: there is no finished run, or its table of pairs cannot tell what it was trained on.
@@ -81,13 +79,10 @@ def score_by_run(
 
 def beliefs_of(run: Run, pairs: Pairs) -> tuple[Array, bool]:
     """(n,) what the run came to believe of each pair in [0, 1], NaN where it was not trained on the pair; and whether
-    that was told by the images' content.
+    that was told by the images' content. A RunFolderError where its table cannot be read, or lacks columns.
 
     A pair is known where the run was trained on the same image with the same words, but for case and spaces. Images are
     told by a digest of their features; by their ids in the table of a run of an older version, which has no digests.
-
-    Raises:
-        RunFolderError: the table cannot be read, or lacks its columns.
     """
     beliefs = np.full(len(pairs), np.nan)
     if run.result.get("pairs") is None:  # an imported model, trained elsewhere

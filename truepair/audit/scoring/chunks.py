@@ -67,9 +67,6 @@ def chunk_bytes(collection: EmbeddingCollection, bank: Bank, start: int, stop: i
 
     Columns: rows (n,) int64, similarity, log_odds and the bank's indicators (n,) float32; unusable (u,) int64 and
     reason (u,) uint8 for the rows that could not be scored.
-
-    Raises:
-        InputError: the collection cannot be read any more.
     """
     tables = []
     for first in range(start, stop, READ_ROWS):

@@ -36,14 +36,10 @@ AT_ONCE = 512
 
 
 class CrossAttentionSpace:
-    """A `Space` of some pairs, scored against a bank of them.
+    """A `Space` of some pairs, scored against a bank of at most 128 of them.
 
     Args:
-        model: of any engine.
-        pairs: those it scores.
         folder: for what was computed; made if missing. It must be of the same pairs, model, bank and seed.
-        bank_size: m; at most 128 are taken.
-        seed: of the draws.
         moved: told how many images and texts have been compared with the bank.
     """
 

@@ -40,11 +40,9 @@ def cross_fit(
     """Train the models of all folds and score every pair. What the folder holds already is not done again.
 
     Args:
-        pairs: the given pairs.
         options: folds, method and length of training.
         folder: for the models and the scores of each fold; made if missing.
         bank: how many pairs each pair is compared with.
-        seed: of all draws.
 
     Raises:
         InputError: the pairs are too few, or cannot be trained on.
@@ -99,11 +97,7 @@ def cross_fit(
 
 
 def check_folder(folder: Path, pairs: Pairs, options: dict[str, Any]) -> None:
-    """Begin in the folder, or go on with the very same audit.
-
-    Raises:
-        RunFolderError: it holds another one.
-    """
+    """Begin in the folder, or go on with the very same audit; a RunFolderError where it holds another one."""
     asked = {"pairs": fingerprint(pairs), "options": options}
     kept = folder / "crossfit.json"
     if not kept.exists():

@@ -59,10 +59,8 @@ def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -
 
     Args:
         pairs: the given pairs; what is known of their truth is dropped.
-        folds: K ≥ 2.
         synthetic_share: how many synthetic mismatches of each kind are added, as a share of the given pairs; of few
             pairs more (`share_added`).
-        seed: of all draws.
 
     Raises:
         InputError: fewer than 60 pairs, too few images for the folds, or so few pairs or captions so alike that there
@@ -114,11 +112,7 @@ def share_added(kind: str, pairs: int, synthetic_share: float) -> float:
 
 
 def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
-    """Refuse, before anything is trained, what could not be scored afterwards.
-
-    Raises:
-        InputError: there are not enough random mismatches.
-    """
+    """Refuse, before anything is trained, pairs of which too few random mismatches could be made."""
     found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
     if found >= LEAST_SYNTHETIC:
         return

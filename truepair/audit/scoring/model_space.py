@@ -25,11 +25,7 @@ class ModelSpace(VectorSpace):
     """The space of a model's vectors, and the pairs that it may score.
 
     Args:
-        model: whose vectors these are.
-        pairs: all pairs.
         covered: (n,) int64, rows of the pairs it may be asked about, ascending; the bank is drawn from them.
-        bank_size: m.
-        seed: of the draw of the bank.
         place: number of the space, where there are several; of the draw of the bank.
     """
 

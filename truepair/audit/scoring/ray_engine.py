@@ -35,11 +35,7 @@ def run_on_ray(
     """Score every span and hand its bytes to `keep`, in this process, in any order; `workers` tasks at a time.
 
     On a running Ray where this process is connected to one or `RAY_ADDRESS` names one. Otherwise one is started here,
-    with `workers` cores (None: all), and stopped at the end.
-
-    Raises:
-        InputError: Ray is not installed, or the collection cannot be read.
-        TruepairError: workers die again and again.
+    with `workers` cores (None: all), and stopped at the end. Errors are those of `score_collection`.
     """
     if importlib.util.find_spec("ray") is None:
         raise InputError(

@@ -22,10 +22,8 @@ _ENOUGH_MORE = 4
 
 
 def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbours: int) -> Bank:
-    """A bank of `size` usable rows drawn over the whole collection, or of all where there are fewer.
-
-    Raises:
-        InputError: no row of the collection can be used.
+    """A bank of `size` usable rows drawn over the whole collection, or of all where there are fewer; an InputError
+    where none can be used.
     """
     units = usable_rows(collection, size, seed=seed, purpose="audit bank")
     if not len(units.rows):

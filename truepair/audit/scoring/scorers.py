@@ -32,11 +32,7 @@ class Scorer:
 
 
 def scorer_for(collection: Collection, run: Path | None, options: AuditOptions, crossfit: CrossFitting) -> Scorer:
-    """What a source is scored by.
-
-    Raises:
-        InputError: it has neither features nor embeddings.
-    """
+    """What a source is scored by; an InputError where it has neither features nor embeddings."""
     asked, bank, seed = asdict(options), options.bank, options.seed
     if isinstance(collection, EmbeddingCollection):
 

@@ -48,29 +48,26 @@ class Span:
     stop: int
 
 
-@dataclass(frozen=True)
 class ScoringFolder:
     """Names and files of such a folder. What reads one raises InputError where it is missing or damaged."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path, self._header, self._chunks = path, path / "scoring.json", path / "chunks"
+        self.bank_file = path / "bank.safetensors"
 
     @contextmanager
     def owned(self) -> Iterator[None]:
         """Within the block this process alone writes here; what a kill left of files in the making is removed.
 
-        Raises:
-            RunFolderError: another process does, or the folder cannot be written to.
+        A RunFolderError where another process does, or the folder cannot be written to.
         """
         with locked(self.path, self._chunks / "lock"):
             clear_leftovers(self.path, self._chunks)
             yield
 
     def begin(self, asked: dict[str, Any]) -> None:
-        """Start here, or go on with what was begun for the same collection and options.
-
-        Raises:
-            InputError: the folder holds the scores of another collection or of other options; the message says what
-                differs.
+        """Start here, or go on with what was begun for the same collection and options; an InputError says what
+        differs.
         """
         wanted = {"recipe": RECIPE, **asked}
         found = self.header() if self._header.exists() else wanted
@@ -104,22 +101,15 @@ class ScoringFolder:
     def chunk(self, span: Span) -> Path:
         return self._chunks / f"{span.number:06d}.safetensors"
 
-    def keep_chunk(self, span: Span, data: bytes) -> None:
-        write_bytes_atomically(self.chunk(span), data)
-
-    @property
-    def has_bank(self) -> bool:
-        return self._bank.exists()
-
     def keep_bank(self, bank: Bank) -> None:
         columns = {name: getattr(bank, name).numpy() for name in ("images", "texts", "rows", "trust")}
         columns["constants"] = np.array(
             [bank.temperature, bank.background, bank.neighbours, bank.same], dtype=np.float64
         )
-        write_bytes_atomically(self._bank, tensor_bytes(columns))
+        write_bytes_atomically(self.bank_file, tensor_bytes(columns))
 
     def bank(self) -> Bank:
-        columns = {name: torch.from_numpy(values) for name, values in self.columns(self._bank).items()}
+        columns = {name: torch.from_numpy(values) for name, values in self.columns(self.bank_file).items()}
         temperature, background, neighbours, same = columns.pop("constants").tolist()
         return Bank(**columns, temperature=temperature, background=background, neighbours=int(neighbours), same=same)
 
@@ -128,29 +118,15 @@ class ScoringFolder:
         remedy = "what an audit wrote. Delete the file, and run the same audit again: it scores only what is missing"
         return {name: values.numpy() for name, values in read_tensors(path, remedy)[0].items()}
 
-    @property
-    def _header(self) -> Path:
-        return self.path / "scoring.json"
-
-    @property
-    def _bank(self) -> Path:
-        return self.path / "bank.safetensors"
-
-    @property
-    def _chunks(self) -> Path:
-        return self.path / "chunks"
-
 
 @dataclass(frozen=True)
 class Scored:
     """A scored collection.
 
     Attributes:
-        folder: where it stands.
         rows: (M,) int64, the rows of the collection that could be scored, ascending.
         similarity, log_odds, indicators: (M,) float32 each, as in `indicators.Scores`.
-        unusable: (U,) int64, the rows that could not be scored, ascending.
-        reasons: (U,) why, of `UNUSABLE`.
+        unusable, reasons: (U,) the rows that could not be scored, ascending, and why, of `UNUSABLE`.
     """
 
     folder: Path
@@ -175,10 +151,8 @@ class Scored:
 
 
 def open_scored(folder: Path | str) -> Scored:
-    """The scores of a finished folder; 40 bytes of memory a pair.
-
-    Raises:
-        InputError: the folder is none, a chunk is missing or damaged; the message says what to do.
+    """The scores of a finished folder; 40 bytes of memory a pair. An InputError where the folder is none, a chunk is
+    missing or damaged.
     """
     place = ScoringFolder(Path(folder))
     spans, places = place.spans(), {"rows": 0, "unusable": 0}

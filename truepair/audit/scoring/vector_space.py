@@ -20,11 +20,7 @@ SAME_IMAGE = 1 - 1e-3
 
 
 class VectorSpace(ABC):
-    """A `Space` of unit vectors.
-
-    Attributes:
-        bank: pairs that all are compared with; it knows them by their rows, too.
-    """
+    """A `Space` of unit vectors. All pairs are compared with its bank, which knows pairs by their rows, too."""
 
     bank: Bank
 
@@ -63,12 +59,8 @@ class VectorSpace(ABC):
         return self.scores(image_rows, caption_rows)["matching"]
 
     def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:
-        """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it.
-
-        A copy: the bank may hold the pair that the caption is of.
-
-        Args:
-            rows: (n,) ascending; images are looked for among these.
+        """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it among
+        these pairs. A copy: the bank may hold the pair that the caption is of.
         """
         images, texts = self.vectors(rows)
         chosen = np.sort(rng.permutation(len(rows))[:MOST_COPIES])

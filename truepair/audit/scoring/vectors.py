@@ -40,11 +40,7 @@ def encode(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> Vect
 
 
 def has_vectors(model: RetrievalModel, pairs: Pairs, *, device: str = "auto") -> bool:
-    """Whether the model has a vector of an item: a global engine does, a local one (SGR, SAF) does not.
-
-    Raises:
-        InputError: the model takes other features.
-    """
+    """Whether the model has a vector of an item: a global engine does, a local one (SGR, SAF) does not."""
     first = np.zeros(1, dtype=np.int64)
     return are_vectors(views_of(model, pairs, first, first, device))
 

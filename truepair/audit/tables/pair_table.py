@@ -75,11 +75,8 @@ def write_duplicates(result: AuditResult, path: Path) -> None:
 
 
 def write_tables(path: Path, described: dict[str, tuple[str, str]], tables: Iterable[dict[str, Any]]) -> None:
-    """Write tables of the described columns as the row groups of one file, whole or not at all; one at a time.
-
-    Raises:
-        TruepairError: the system refused (disk full, no permission). The old file is untouched and no temporary file
-            stays behind.
+    """Write tables of the described columns as the row groups of one file, whole or not at all; one table in memory at
+    a time. A TruepairError where the system refuses (disk full, no permission).
     """
     import pyarrow
     from pyarrow import parquet

@@ -24,19 +24,14 @@ def write_audit(
 ) -> list[Path]:
     """Write all files of an audit into the folder `out`; returns their paths, the page first.
 
-    - `pairs.parquet`: a row for each scored pair; columns as in `data.pair_columns`, with one
-      `indicator_<name>` for each indicator of the audit.
+    - `pairs.parquet`: a row for each scored pair; columns as in `data.pair_columns`, with one `indicator_<name>` for
+      each indicator of the audit.
     - `problems.parquet`, `duplicates.parquet`: also where there are none; columns as in `pair_table`.
     - `report.html`: what `page` makes of the audit; none without it.
     - `summary.json`: noise rate with its interval, counts, options, times, scores against the truth.
 
-    Each file is written whole or not at all, `summary.json` last: where it is new, the others are.
-
-    Args:
-        progress: called with the name of each file before it is written.
-
-    Raises:
-        TruepairError: a file cannot be written.
+    Each file is written whole or not at all, `summary.json` last: where it is new, the others are. `progress` is called
+    with the name of each before. A TruepairError where one cannot be written.
     """
     steps: dict[str, Callable[[Path], None]] = {
         PAIRS: lambda path: write_pairs(result, path),
