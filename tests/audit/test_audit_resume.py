@@ -16,13 +16,13 @@ OPTIONS = ["--epochs", "8", "--width", "16", "--folds", "2", "--bank", "32", "--
 
 DYING = """
 import os, signal, sys
-from truepair.audit.scoring import cross_fitting
+from truepair.audit.scoring import scoring_folder
 from truepair.cli.main import main
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-cross_fitting.write_bytes_atomically = die
+scoring_folder.write_bytes_atomically = die
 sys.exit(main(sys.argv[1:]))
 """
 """`truepair`, killed when a fold is scored and the scores are about to be written."""
@@ -87,7 +87,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
     """What was compared before is in files; that it is not compared again is in test_by_run."""
     import truepair
     from truepair.audit import AuditOptions
-    from truepair.audit.scoring import cross_attention_space
+    from truepair.audit.scoring import cross_attention_space, scoring_folder
     from truepair.engines.config import SAFConfig
     from truepair.training.setup import Setup
 
@@ -105,7 +105,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
         return truepair.audit(test, out, run=run, options=AuditOptions(bank=8), progress=False)
 
     audit(tmp_path / "whole")
-    written, write = [], cross_attention_space.write_bytes_atomically
+    written, write = [], scoring_folder.write_bytes_atomically
 
     def dying(path, data):
         written.append(path)
@@ -114,7 +114,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
         write(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cross_attention_space, "write_bytes_atomically", dying)
+        patch.setattr(scoring_folder, "write_bytes_atomically", dying)
         with pytest.raises(Killed):
             audit(tmp_path / "cut")
     assert len(list((tmp_path / "cut" / "work" / "run").iterdir())) == 1

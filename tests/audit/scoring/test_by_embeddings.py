@@ -14,7 +14,7 @@ from tests.audit.small_audits import (
 )
 from truepair.audit import AuditOptions
 from truepair.audit.scoring.by_embeddings import EmbeddingSpace, captions_of, score_by_embeddings, score_collection
-from truepair.audit.scoring.samples import usable_rows
+from truepair.audit.scoring.chunks import usable_rows
 
 BAD = {7: np.nan, 8: 0.0, 40: np.inf, 299: np.nan}
 SWAPS = [(row, row + 150) for row in range(11, 131, 6)]

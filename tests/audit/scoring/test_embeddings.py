@@ -17,9 +17,8 @@ from tests.audit.array_collection import ArrayCollection, random_pairs
 from truepair.audit.scoring import chunks
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.by_embeddings import score_collection
-from truepair.audit.scoring.chunks import unit_vectors
+from truepair.audit.scoring.chunks import unit_vectors, usable_rows
 from truepair.audit.scoring.indicators import score
-from truepair.audit.scoring.samples import usable_rows
 from truepair.audit.scoring.scoring_folder import open_scored
 from truepair.errors import InputError, TruepairError
 

@@ -18,8 +18,8 @@ from truepair.audit.scoring import bank as bank_module
 from truepair.audit.scoring import by_embeddings
 from truepair.audit.scoring.bank import Bank, fitted_temperature
 from truepair.audit.scoring.by_embeddings import synthetic_mismatches
+from truepair.audit.scoring.chunks import SAME, draw_bank
 from truepair.audit.scoring.indicators import score
-from truepair.audit.scoring.samples import SAME, draw_bank
 from truepair.data.collection import PairsCollection
 
 EACH = 5

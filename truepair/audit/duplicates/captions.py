@@ -8,10 +8,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from truepair.audit.duplicates.groups import numbered
 from truepair.audit.scoring.row_ranges import row_ranges, whole
 from truepair.data.collection import Collection
-from truepair.data.pairs import IntArray
+from truepair.data.pairs import Array, IntArray
 
 # Signs that carry the sentence, not the meaning. Others stay: "keycap: #" is not "keycap: *".
 PUNCTUATION = re.compile(r"""[.,;:!?¡¿'"‘’“”„«»()\[\]{}/\\…–—_-]+""")
@@ -49,3 +48,8 @@ def words_of(caption: str) -> str:
 def digest(text: str) -> int:
     """64 bits, never 0, the same on every machine."""
     return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest(), "little") or 1
+
+
+def numbered(values: Array) -> IntArray:
+    """(M,) values → (M,) int64 class numbers from 0; equal values share a number."""
+    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)

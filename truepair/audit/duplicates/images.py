@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truepair.audit.duplicates.captions import digest
-from truepair.audit.duplicates.groups import numbered
+from truepair.audit.duplicates.captions import digest, numbered
 from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, words_at
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray

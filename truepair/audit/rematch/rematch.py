@@ -144,7 +144,7 @@ def fit(space: Space, image_rows: IntArray, caption_rows: IntArray) -> Array:
     found = np.zeros(len(image_rows), dtype=np.float32)
     known = (image_rows >= 0) & (caption_rows >= 0)
     if known.any():
-        found[known] = space.matching(image_rows[known], caption_rows[known])
+        found[known] = space.scores(image_rows[known], caption_rows[known])["matching"]
     return found
 
 

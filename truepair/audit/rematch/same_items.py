@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truepair.audit.duplicates.captions import digest
-from truepair.audit.scoring.row_ranges import row_ranges, whole
+from truepair.audit.scoring.row_ranges import row_ranges, whole, words_at
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import IntArray
 from truepair.data.repeats import bytes_digest
@@ -29,11 +29,7 @@ def same_items(collection: Collection, rows: IntArray) -> tuple[IntArray, IntArr
     by their index or their vectors. Reads in ranges; remembers 8 bytes a number.
     """
     if isinstance(collection, PairsCollection):
-        index = collection.pairs.text_index[rows]
-        captions = np.empty(len(rows), dtype=np.int64)
-        for piece, start, stop in row_ranges(rows):
-            words = collection.captions(start, stop)
-            captions[piece] = caption_numbers([words[row - start] for row in rows[piece].tolist()], index[piece])
+        captions = caption_numbers(words_at(collection.captions, rows), collection.pairs.text_index[rows])
         return collection.pairs.image_index[rows], captions
     assert isinstance(collection, EmbeddingCollection)
     held, named, captions = (np.empty(len(rows), dtype=np.int64) for _ in range(3))

@@ -14,13 +14,23 @@ from torch import Tensor
 
 from truepair.audit.rematch.same_items import same_items
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import READ_ROWS, Units, chunk_bytes, threads, unit_vectors
+from truepair.audit.scoring.chunks import (
+    READ_ROWS,
+    SAME,
+    Units,
+    chunk_bytes,
+    draw_bank,
+    read_units,
+    share_something,
+    threads,
+    unit_vectors,
+    usable_rows,
+)
 from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of
 from truepair.audit.scoring.indicators import scored_columns
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
 from truepair.audit.scoring.ray_engine import run_on_ray
 from truepair.audit.scoring.row_ranges import words_at
-from truepair.audit.scoring.samples import SAME, draw_bank, read_units, share_something, usable_rows
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.scoring_folder import Scored, ScoringFolder, Span, open_scored
 from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, draw_mismatches, unit

@@ -79,18 +79,18 @@ class CrossAttentionSpace:
         temperature, own = temperature_for(similarity), torch.arange(len(similarity))
         return temperature, background_of([(similarity, (own, own))], temperature)
 
-    def scores(self, image_of: IntArray, caption_of: IntArray) -> dict[str, Array]:
+    def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
         """Similarity, log odds, matching, rank and certainty of the images of some pairs with the captions of others,
         (n,) float32 each.
         """
-        images, texts = self.pairs.image_index[image_of], self.pairs.text_index[caption_of]
+        images, texts = self.pairs.image_index[image_rows], self.pairs.text_index[caption_rows]
         temperature, background = self.constants
         bank_rows = torch.from_numpy(self.entries)
         parts: list[dict[str, Tensor]] = []
         for start in range(0, len(images), AT_ONCE):
             piece = slice(start, start + AT_ONCE)
             similarity = self._paired(images[piece], texts[piece])
-            own = own_entries(bank_rows, torch.from_numpy(image_of[piece]), torch.from_numpy(caption_of[piece]))
+            own = own_entries(bank_rows, torch.from_numpy(image_rows[piece]), torch.from_numpy(caption_rows[piece]))
             tables = ((self.to_texts, images), (self.to_images, texts))
             directions = (own.fill(table[torch.from_numpy(rows[piece])], -torch.inf) for table, rows in tables)
             known = two_way(similarity, directions, own.others, temperature, background)
@@ -131,9 +131,6 @@ class CrossAttentionSpace:
             for start in range(0, len(items) if len(rows) else 0, AT_ONCE):
                 piece = slice(start, start + AT_ONCE)
                 yield Offer(side, slice(0, len(rows)), first[piece], similarity(items[piece]))
-
-    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
-        return self.scores(image_rows, caption_rows)["matching"]
 
     def _similarity(self, images: IntArray, texts: IntArray) -> Tensor:
         """(images, texts) float32 on the CPU."""

@@ -43,8 +43,8 @@ class Space(Protocol):
     def offers(self, rows: IntArray) -> Iterator[Offer]:
         """All captions and all images there are, compared with the pairs of ascending rows."""
 
-    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
-        """(n,) matching probability of the images of some pairs with the captions of others."""
+    def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
+        """(n,) similarity, log odds and indicators of the images of some pairs with the captions of others."""
 
 
 @dataclass(frozen=True)

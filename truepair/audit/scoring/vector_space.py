@@ -55,9 +55,6 @@ class VectorSpace(ABC):
         images, texts = self.vectors(image_at)[0][image_of], self.vectors(caption_at)[1][caption_of]
         return scored_columns(images, texts, self.bank, image_rows, caption_rows)
 
-    def matching(self, image_rows: IntArray, caption_rows: IntArray) -> Array:
-        return self.scores(image_rows, caption_rows)["matching"]
-
     def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:
         """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it among
         these pairs. A copy: the bank may hold the pair that the caption is of.
