@@ -31,14 +31,8 @@ def resolve_device(name: str) -> torch.device:
 
 
 def check_memory(needed: float, what: str, device: torch.device | None = None) -> None:
-    """Refuse what this machine, or the GPU, cannot hold, before anything is allocated.
-
-    Args:
-        needed: bytes, estimated.
-        what: needs them, and the remedy in brackets.
-
-    Raises:
-        InputError: names both numbers.
+    """Refuse what this machine, or the GPU, cannot hold, before anything is allocated; the InputError names both
+    numbers of bytes. `what` needs the estimated ones, and has the remedy in brackets.
     """
     held = memory_of(device)
     if held is not None and needed > held:

@@ -75,7 +75,7 @@ def audit(
     with workplace(out) as folder, folder.owned():
         folder.begin(identity_of(scorer, run))
         with told.step("score"):
-            scored = scorer.score(folder.work, told)
+            scored = scorer.score(folder.work / scorer.folder, progress=told)
         with told.step("verdict"):
             verdict = verdict_of_scored(scored, seed=options.seed)
         with told.step("rematch"):

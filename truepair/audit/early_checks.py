@@ -78,17 +78,13 @@ def check_request(
         AuditFolder(out).check()
         if export:
             check_export(export, data, AuditFolder(out), keep=options.keep)
-    if noise and "own" in export and not written_from_pairs(data, table):
-        raise InputError(
-            f"{name}: with noise its pairs are not those of its files, so they cannot be written in its own format. "
-            "Export ids, csv, jsonl or parquet instead"
-        )
-
-
-def written_from_pairs(data: Collection | str | Path, table: str | None) -> bool:
-    """Whether an export holds the noise of a trial, being written from the pairs and not from the files."""
-    kind = data if isinstance(data, Collection) else format_of(data, Reading(table=table)).collection
-    return kind.written_from_pairs
+    if noise and "own" in export:
+        kind = data if isinstance(data, Collection) else format_of(data, Reading(table=table)).collection
+        if not kind.written_from_pairs:  # but from the files, without the noise
+            raise InputError(
+                f"{name}: with noise its pairs are not those of its files, so they cannot be written in its own "
+                "format. Export ids, csv, jsonl or parquet instead"
+            )
 
 
 def check_method(name: str) -> None:

@@ -81,7 +81,6 @@ def audit_embeddings(
     from truepair.audit.rematch.rematch import rematch_flagged
     from truepair.audit.scoring.scorers import scorer_for
     from truepair.audit.verdict.verdict import verdict_of_scored
-    from truepair.progress import Progress
 
     images, texts = checked_side("images", images), checked_side("texts", texts)
     if images.shape != texts.shape:
@@ -95,7 +94,7 @@ def audit_embeddings(
     asked = AuditOptions(bank=bank, rematch=rematch, seed=seed)
     collection = ArrayPairs(images, texts, image_ids)
     with tempfile.TemporaryDirectory(prefix="truepair-audit-") as folder:
-        scored = scorer_for(collection, None, asked, CrossFitting()).score(Path(folder), Progress(False))
+        scored = scorer_for(collection, None, asked, CrossFitting()).score(Path(folder))
         verdict = verdict_of_scored(scored, seed=seed)
         found = rematch_flagged(collection, scored, verdict, asked.rematch)
     caption_from, image_from = (np.full(len(images), -1, dtype=np.int64) for _ in range(2))

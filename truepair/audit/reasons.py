@@ -25,20 +25,14 @@ def reasons(similarity: Array, indicators: Mapping[str, Array], flagged: BoolArr
     if not len(rows):
         return words
     trusted = ~flagged if not flagged.all() else flagged
-    names = [*indicators, "similarity"]
-    values = [np.asarray(column, dtype=np.float64) for column in (*indicators.values(), similarity)]
-    standing = [stand(column[rows], column[trusted]) for column in values]
-    lower = np.stack([share for share, _ in standing])
-    distance = np.stack([far for _, far in standing])
-    order = (
-        np.lexsort((-distance[:-1], lower[:-1]), axis=0)[:MOST_NAMED] if len(indicators) else np.empty((0, len(rows)))
-    )
-    order = np.concatenate([order, np.full((1, len(rows)), len(names) - 1)]).astype(np.int64)
-    for column, row in enumerate(rows.tolist()):
-        loud = [int(k) for k in order[:, column] if lower[k, column] < SUSPICIOUS]
-        if len(loud) > 1 and loud[-1] == len(names) - 1:
-            loud.pop()
-        told = [told_by(names[k], float(values[k][row]), bank) for k in loud]
+    values = {name: np.asarray(column, np.float64) for name, column in {**indicators, "similarity": similarity}.items()}
+    standing = {name: stand(column[rows], column[trusted]) for name, column in values.items()}
+    for place, row in enumerate(rows.tolist()):
+        low = {name: (lower[place], -far[place]) for name, (lower, far) in standing.items()}
+        loud = [name for name in sorted(indicators, key=lambda name: low[name]) if low[name][0] < SUSPICIOUS]
+        if not loud and low["similarity"][0] < SUSPICIOUS:
+            loud = ["similarity"]
+        told = [told_by(name, float(values[name][row]), bank) for name in loud[:MOST_NAMED]]
         words[row] = "; ".join(told) or "no single indicator is low, all together are"
     return words
 

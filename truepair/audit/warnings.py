@@ -37,99 +37,77 @@ def warnings_of(result: AuditResult) -> list[str]:
     """
     if not len(result):
         return []
-    said = [
-        nearly_all(result) or weak(result) or near_counted(result) or near_unknown(result),
-        known_to_the_run(result) or few_known(result) or wide(result),
-        unusable(result),
-        repeated(result),
-    ]
+    said = [of_estimate(result), of_precision(result), unusable(result), repeated(result)]
     return [sentence for sentence in said if sentence]
 
 
-def nearly_all(result: AuditResult) -> str:
-    if result.verdict.noise_rate <= NEARLY_ALL:
-        return ""
-    return (
-        f"An estimate above {percent(NEARLY_ALL)} looks the same where nearly all pairs are mismatched and where the "
-        "scores cannot tell what belongs together. Look at the worst pairs: if many are right, do not believe it, and "
-        f"{better(result)}."
-    )
+def of_estimate(result: AuditResult) -> str:
+    """What may be wrong with the estimate."""
+    verdict, details, better = result.verdict, result.verdict.details, BETTER[result.scored_by]
+    if verdict.noise_rate > NEARLY_ALL:
+        return (
+            f"An estimate above {percent(NEARLY_ALL)} looks the same where nearly all pairs are mismatched and where "
+            "the scores cannot tell what belongs together. Look at the worst pairs: if many are right, do not believe "
+            f"it, and {better}."
+        )
+    trusted, rank, bank = ~verdict.flagged, result.indicators.get("rank"), details.get("bank", 0)
+    if verdict.two_groups and trusted.any() and rank is not None and bank:
+        before = float((np.power(bank + 1, 1 - np.nanmedian(rank[trusted])) - 1) / bank)
+        if before > WEAK:
+            return (
+                f"Even of the pairs that are not flagged every second one fits worse than {percent(before)} of all "
+                "others do. The scores tell too little here: right pairs that cannot be read count as mismatched, and "
+                "the estimate is rather an upper bound. Look at the worst pairs: if many are right, drop none, and "
+                f"{better}."
+            )
+    near = details.get("near_counted") or 0.0
+    if verdict.near is not None and near >= LEAST_NEAR:
+        return (
+            f"The estimate counts near mismatches, captions of similar things, as {percent(near)} of the pairs. Right "
+            "pairs that are loosely described can score the same. Without near mismatches the estimate would be "
+            f"{percent(verdict.noise_rate - near)}. Look at the worst and the borderline pairs: if many are right, "
+            "believe the lower figure and do not drop what is flagged."
+        )
+    if verdict.near is None and "synthetic_mismatches" in details:
+        return (
+            "Captions of similar things (near mismatches) were not asked for, and the estimate counts random ones "
+            f"only: it takes {LEAST_PAIRS:,} pairs that one model did not train on, and vectors of them."
+        )
+    return ""
 
 
-def weak(result: AuditResult) -> str:
-    trusted, rank = ~result.verdict.flagged, result.indicators.get("rank")
-    bank = result.verdict.details.get("bank", 0)
-    if not result.verdict.two_groups or not trusted.any() or rank is None or not bank:
-        return ""
-    before = float((np.power(bank + 1, 1 - np.nanmedian(rank[trusted])) - 1) / bank)
-    if before <= WEAK:
-        return ""
-    return (
-        f"Even of the pairs that are not flagged every second one fits worse than {percent(before)} of all others do. "
-        "The scores tell too little here: right pairs that cannot be read count as mismatched, and the estimate is "
-        f"rather an upper bound. Look at the worst pairs: if many are right, drop none, and {better(result)}."
-    )
-
-
-def near_counted(result: AuditResult) -> str:
-    near, counted_near = result.verdict.near, result.verdict.details.get("near_counted") or 0.0
-    if near is None or counted_near < LEAST_NEAR:
-        return ""
-    return (
-        f"The estimate counts near mismatches, captions of similar things, as {percent(counted_near)} of the pairs. "
-        "Right pairs that are loosely described can score the same. Without near mismatches the estimate would be "
-        f"{percent(result.verdict.noise_rate - counted_near)}. Look at the worst and the borderline pairs: if many are "
-        "right, believe the lower figure and do not drop what is flagged."
-    )
-
-
-def near_unknown(result: AuditResult) -> str:
-    if result.verdict.near is not None or "synthetic_mismatches" not in result.verdict.details:
-        return ""
-    return (
-        "Captions of similar things (near mismatches) were not asked for, and the estimate counts random ones only: "
-        f"it takes {LEAST_PAIRS:,} pairs that one model did not train on, and vectors of them."
-    )
-
-
-def known_to_the_run(result: AuditResult) -> str:
-    known = int(result.verdict.details.get("trained_on", 0))
-    if not known:
-        return ""
-    whose = "these very pairs" if known == len(result) else f"{known:,} of these pairs"
-    said = (
-        f"The run was trained on {whose}, which no synthetic mismatches can be measured beside. Their order does not "
-        "need them, but their share and their probabilities come from a mixture of two groups and are less reliable. "
-        "For calibrated ones, leave out --run."
-    )
-    if result.verdict.details.get("known_by_content") is False:
-        said += " A version of truepair before digests of images wrote the run: they were told by name and caption."
-    return said
-
-
-def few_known(result: AuditResult) -> str:
-    known = known_random(result)
-    if not 0 < known < FEW_KNOWN:
-        return ""
-    return (
-        f"There were only {counted(known, 'pair')} mismatched on purpose to measure by, so the estimate and the "
-        "probabilities are rough. Audit more pairs at once for finer ones."
-    )
-
-
-def wide(result: AuditResult) -> str:
-    """Of random mismatches where these are told apart: that of near ones is wide nearly always."""
-    verdict = result.verdict
+def of_precision(result: AuditResult) -> str:
+    """How rough the estimate and the probabilities are."""
+    verdict, details = result.verdict, result.verdict.details
+    trained_on = int(details.get("trained_on", 0))
+    known = int((details.get("synthetic_mismatches") or {}).get("random", 0))
+    if trained_on:
+        whose = "these very pairs" if trained_on == len(result) else f"{trained_on:,} of these pairs"
+        said = (
+            f"The run was trained on {whose}, which no synthetic mismatches can be measured beside. Their order does "
+            "not need them, but their share and their probabilities come from a mixture of two groups and are less "
+            "reliable. For calibrated ones, leave out --run."
+        )
+        if details.get("known_by_content") is False:
+            said += " A version of truepair before digests of images wrote the run: they were told by name and caption."
+        return said
+    if 0 < known < FEW_KNOWN:
+        return (
+            f"There were only {counted(known, 'pair')} mismatched on purpose to measure by, so the estimate and the "
+            "probabilities are rough. Audit more pairs at once for finer ones."
+        )
     low, high = verdict.noise_rate_low, verdict.noise_rate_high
-    if verdict.random is not None:
+    if verdict.random is not None:  # that of near ones is wide nearly always
         low, high = verdict.random.low, verdict.random.high
-    points = 100 * (high - low)
-    if points <= 100 * WIDE:
-        return ""
-    return (
-        f"The 95 % interval is {points:.0f} points wide: take the estimate as a rough figure. For a narrower one, "
-        f"{more_synthetic(result, better(result))}."
-    )
+    points, narrower = 100 * (high - low), BETTER[result.scored_by]
+    if result.scored_by == "cross-fitting" and known <= MOST_SYNTHETIC / 2 * len(result):  # without harm to training
+        narrower = f"mismatch more pairs on purpose to measure by (--synthetic-share {MOST_SYNTHETIC}), or {narrower}"
+    if points > 100 * WIDE:
+        return (
+            f"The 95 % interval is {points:.0f} points wide: take the estimate as a rough figure. For a narrower one, "
+            f"{narrower}."
+        )
+    return ""
 
 
 def unusable(result: AuditResult) -> str:
@@ -155,18 +133,3 @@ def repeated(result: AuditResult) -> str:
         "here. Captions that say more of each image would help; if these are names of classes, train a method of class "
         "labels instead (truepair train --method uot-rcl)."
     )
-
-
-def better(result: AuditResult) -> str:
-    return BETTER.get(result.scored_by, "use a better model")
-
-
-def more_synthetic(result: AuditResult, otherwise: str) -> str:
-    """What brings more synthetic mismatches, where there can be many more without harm to the training."""
-    if result.scored_by != "cross-fitting" or known_random(result) > MOST_SYNTHETIC / 2 * len(result):
-        return otherwise
-    return f"mismatch more pairs on purpose to measure by (--synthetic-share {MOST_SYNTHETIC}), or {otherwise}"
-
-
-def known_random(result: AuditResult) -> int:
-    return int((result.verdict.details.get("synthetic_mismatches") or {}).get("random", 0))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from truepair.errors import InputError
@@ -39,16 +37,9 @@ def text_of(records: list[Record]) -> str:
 
 def keep_record(path: Path, record: Record) -> None:
     """Add a record to a file, or put it in the place of that of the same name; several processes may do so at once."""
-    with locked(path):
-        others = [other for other in read_records(path) if other["name"] != record["name"]]
-        write_text_atomically(path, text_of(sorted([*others, record], key=lambda other: str(other["name"]))))
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with the process that holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}.lock")
     with writing(lock), lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        fcntl.flock(file, fcntl.LOCK_EX)  # goes with the process that holds it
+        others = [other for other in read_records(path) if other["name"] != record["name"]]
+        write_text_atomically(path, text_of(sorted([*others, record], key=lambda other: str(other["name"]))))

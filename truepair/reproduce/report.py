@@ -21,11 +21,7 @@ RENDER: dict[str, Callable[..., str]] = {
 
 
 def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str]:
-    """Render what shows the tables named. Returns a sentence for each text that was, or with `check` would be, changed.
-
-    Raises:
-        InputError: a table has no records, or a file lacks its markers.
-    """
+    """Render what shows the tables named; a sentence for each text that was, or with `check` would be, changed."""
     changes: list[str] = []
     for section in read_specs()[1]:
         if set(section.tables) & set(names):

@@ -29,19 +29,6 @@ def chosen_cells(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> 
     return [cell for cell in cells if all(cell.facts.get(fact) in values for fact, values in wanted.items())]
 
 
-def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
-    """The cells without a record; an InputError where one has a record of another command."""
-    commands = {record["name"]: record["command"] for record in read_records(results)}
-    for cell in cells:
-        kept = commands.get(cell.name, cell.command)
-        if kept != cell.command:
-            raise InputError(
-                f"{results}: the record of {cell.name} is of another command ({kept}) than the table's "
-                f"({cell.command}); delete its line to run it again"
-            )
-    return [cell for cell in cells if cell.name not in commands]
-
-
 def run_cell(cell: Cell, results: Path, places: Places) -> None:
     """Run one cell and keep its record; an InputError says which cell failed, and why."""
     try:
@@ -56,7 +43,15 @@ def run_cells(cells: Sequence[Cell], results: Path, places: Places, *, jobs: int
     """Run what is missing, `jobs` at a time, with a bar. A cell that fails does not stop the others; its InputError
     comes in the end.
     """
-    missing = missing_cells(cells, results)
+    commands = {record["name"]: record["command"] for record in read_records(results)}
+    for cell in cells:
+        kept = commands.get(cell.name, cell.command)
+        if kept != cell.command:
+            raise InputError(
+                f"{results}: the record of {cell.name} is of another command ({kept}) than the table's "
+                f"({cell.command}); delete its line to run it again"
+            )
+    missing = [cell for cell in cells if cell.name not in commands]
     pool = ThreadPoolExecutor(jobs)
     started = [pool.submit(run_cell, cell, results, places) for cell in missing]
     try:

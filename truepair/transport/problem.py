@@ -20,13 +20,8 @@ class TransportWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solver came to.
-
-    Attributes:
-        plan: (n, m), ≥ 0.
-        potential: (m,) of the columns, in units of ε.
-        iterations: steps taken.
-        error: Σ |marginal − wanted| over rows and columns, as a share of the mass.
+    """Where a solver came to: the plan (n, m), the potential (m,) of the columns in units of ε, the steps taken, and
+    Σ |marginal − wanted| over rows and columns as a share of the mass.
     """
 
     plan: Tensor
@@ -37,12 +32,8 @@ class Solution:
 
 @dataclass(frozen=True)
 class Problem:
-    """One checked problem.
-
-    Attributes:
-        cost: (n, m), finite or +inf, in the dtype that was given.
-        rows, columns: (n,) and (m,) masses ≥ 0 of equal totals, float64.
-        epsilon: > 0.
+    """One checked problem: the cost (n, m), finite or +inf, in the dtype that was given, masses (n,) and (m,) ≥ 0 of
+    equal totals in float64, and ε > 0.
     """
 
     cost: Tensor

@@ -26,10 +26,8 @@ NEIGHBOURS = 3
 
 
 def near_classes(vectors: ImageVectors, rows: IntArray, *, seed: int) -> IntArray:
-    """(U,) int64: images linked by a cosine of at least `vectors.near` share a number.
-
-    Args:
-        rows: (U,) ascending rows of the collection, one for each image that differs from all others.
+    """(U,) int64: images linked by a cosine of at least `vectors.near` share a number; `rows` are ascending rows of the
+    collection, one for each image that differs from all others.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components

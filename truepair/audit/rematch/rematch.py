@@ -22,11 +22,8 @@ SUSPICIOUS_AT_ONCE = 16_384
 
 @dataclass(frozen=True)
 class Items:
-    """Which of the M scored pairs have the same image, and which the same caption.
-
-    Attributes:
-        rows: (M,) int64, ascending.
-        image_of, caption_of: (M,) int64; pairs with the same number have the same image, or the same caption.
+    """Which of the M scored pairs, of ascending rows, have the same image, and which the same caption: pairs with the
+    same number, (M,) int64 each.
     """
 
     rows: IntArray

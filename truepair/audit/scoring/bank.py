@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 
 import torch
@@ -101,11 +101,6 @@ class Bank:
     def fit(self) -> Tensor:
         """(m,) similarity of the bank's own given pairs, in [−1, 1]."""
         return (self.images * self.texts).sum(dim=1).clamp(-1, 1)
-
-    def to(self, device: torch.device | str) -> Bank:
-        """The same bank on another device."""
-        moved = {name: getattr(self, name).to(device) for name in ("images", "texts", "rows", "trust")}
-        return replace(self, **moved)
 
 
 def fitted_temperature(images: Tensor, texts: Tensor, same: float = math.inf) -> float:

@@ -21,7 +21,6 @@ from truepair.audit.scoring.chunks import (
     chunk_bytes,
     draw_bank,
     read_units,
-    share_something,
     threads,
     unit_vectors,
     usable_rows,
@@ -39,6 +38,7 @@ from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import IntArray
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically
+from truepair.progress import Progress
 from truepair.seeding import generator
 
 BANK_SIZE = 2048
@@ -57,12 +57,13 @@ def score_by_embeddings(
     seed: int,
     engine: str,
     workers: int | None,
-    moved: Callable[[int], None] = lambda done: None,
+    progress: Progress | None = None,
 ) -> ScoredPairs:
     """The evidence of the embeddings themselves; arguments and errors are those of `score_collection`."""
-    scored = score_collection(
-        collection, folder, bank_size=bank, seed=seed, engine=engine, workers=workers, moved=moved
-    )
+    with (progress or Progress(False)).count("scoring embeddings", len(collection), "pairs") as moved:
+        scored = score_collection(
+            collection, folder, bank_size=bank, seed=seed, engine=engine, workers=workers, moved=moved
+        )
     space = EmbeddingSpace(collection, scored)
     columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
     given = Evidence(columns, evidence_of(columns))
@@ -150,7 +151,7 @@ def synthetic_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int)
     """Pairs mismatched on purpose, made of some rows drawn over the whole collection.
 
     Never an image with one of its own captions, as far as the rows drawn tell: not where image or caption are known to
-    be the same (`same_items`), nor where the vectors of both images or of both texts are (`samples.SAME`).
+    be the same (`same_items`), nor where the vectors of both images or of both texts are (`chunks.SAME`).
     """
     units = usable_rows(collection, max(MISMATCHES.values()), seed=seed, purpose="audit mismatches")
     places = np.arange(len(units.rows), dtype=np.int64)
@@ -168,8 +169,10 @@ def synthetic_mismatches(collection: EmbeddingCollection, bank: Bank, seed: int)
             rng=generator(seed, "audit mismatches", number),
             nearest=NEAREST_IN_SPACE,
         )
-        unrelated = ~share_something(units, drawn.image_of, drawn.caption_of)
-        left, right = drawn.image_of[unrelated], drawn.caption_of[unrelated]
+        left, right = drawn.image_of, drawn.caption_of
+        alike = [(side[left] * side[right]).sum(dim=1) >= SAME for side in (units.images, units.texts)]
+        unrelated = ~(alike[0] | alike[1]).numpy()
+        left, right = left[unrelated], right[unrelated]
         columns = scored_columns(units.images[left], units.texts[right], bank, units.rows[left], units.rows[right])
         found[kind] = Evidence(columns, evidence_of(columns))
     return found

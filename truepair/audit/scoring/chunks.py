@@ -18,7 +18,7 @@ from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.indicators import scored_columns
 from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import EmbeddingCollection
-from truepair.data.pairs import Array, BoolArray, IntArray
+from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
 from truepair.files import tensor_bytes
 from truepair.seeding import generator
@@ -109,13 +109,6 @@ def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbou
             "numbers or only zeros in its image's or its text's vector. Embed the pairs again"
         )
     return Bank.of(units.images, units.texts, torch.from_numpy(units.rows), neighbours=neighbours, same=SAME)
-
-
-def share_something(units: Units, left: IntArray, right: IntArray) -> BoolArray:
-    """(q,) whether the rows at two places have the same image, or the same text, by their vectors."""
-    alike = [(side[left] * side[right]).sum(dim=1) >= SAME for side in (units.images, units.texts)]
-    shared: BoolArray = (alike[0] | alike[1]).numpy()
-    return shared
 
 
 def usable_rows(collection: EmbeddingCollection, size: int, *, seed: int, purpose: str) -> Units:

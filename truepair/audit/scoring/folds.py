@@ -9,7 +9,6 @@ import numpy as np
 from truepair.audit.scoring.synthetic_mismatches import (
     KINDS,
     LEAST_SYNTHETIC,
-    Mismatches,
     described_pairs,
     mismatched_pairs,
 )
@@ -90,7 +89,18 @@ def make_folds(pairs: Pairs, *, folds: int, synthetic_share: float, seed: int) -
             rng = generator(seed, "audit yardstick", KINDS.index(kind), k)  # the name is part of the numbers
             count = max(1, round(share * len(rows)))
             drawn.append(mismatched_pairs(pairs, rows, kind, count, described[rows], rng))
-    check_enough(pairs, drawn)
+    found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
+    if not any(len(mismatches) for mismatches in drawn):
+        raise InputError(
+            f"{pairs.name}: the captions all say the same, so that no pair can be told from a mismatched one; expected "
+            "captions that differ"
+        )
+    if found < LEAST_SYNTHETIC:  # refused before anything is trained
+        raise InputError(
+            f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least "
+            f"{LEAST_SYNTHETIC} are needed to measure by: too few pairs, or too many that say the same. Use fewer "
+            "folds, or audit more pairs"
+        )
     own = np.arange(len(pairs), dtype=np.int64)
     image_of = np.concatenate([own, *(mismatches.image_of for mismatches in drawn)])
     caption_of = np.concatenate([own, *(mismatches.caption_of for mismatches in drawn)])
@@ -109,19 +119,3 @@ def share_added(kind: str, pairs: int, synthetic_share: float) -> float:
     """
     share = max(synthetic_share, min(LEAST_MISMATCHES / pairs, LARGEST_SHARE))
     return max(share, SOME_TO_SPARE * LEAST_SYNTHETIC / pairs) if kind == "random" else share
-
-
-def check_enough(pairs: Pairs, drawn: list[Mismatches]) -> None:
-    """Refuse, before anything is trained, pairs of which too few random mismatches could be made."""
-    found = sum(len(mismatches) for mismatches in drawn if mismatches.kind == "random")
-    if found >= LEAST_SYNTHETIC:
-        return
-    if not any(len(mismatches) for mismatches in drawn):
-        raise InputError(
-            f"{pairs.name}: the captions all say the same, so that no pair can be told from a mismatched one; expected "
-            "captions that differ"
-        )
-    raise InputError(
-        f"{pairs.name}: of {len(pairs)} pairs only {found} could be mismatched on purpose, at least {LEAST_SYNTHETIC} "
-        "are needed to measure by: too few pairs, or too many that say the same. Use fewer folds, or audit more pairs"
-    )

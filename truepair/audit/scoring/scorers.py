@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.errors import InputError
-from truepair.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -22,51 +22,39 @@ class Scorer:
         name: "embeddings", "run" or "cross-fitting".
         options: all that it was asked for.
         fingerprint: changes when the pairs do.
-        score: takes a folder, where it keeps what is computed, so that it goes on after a stop.
+        folder: name of that for what is computed, so that it goes on after a stop.
+        score: takes the folder, and `progress`.
     """
 
     name: str
     options: dict[str, Any]
     fingerprint: Callable[[], str]
-    score: Callable[[Path, Progress], ScoredPairs]
+    folder: str
+    score: Callable[..., ScoredPairs]
 
 
 def scorer_for(collection: Collection, run: Path | None, options: AuditOptions, crossfit: CrossFitting) -> Scorer:
     """What a source is scored by; an InputError where it has neither features nor embeddings."""
     asked, bank, seed = asdict(options), options.bank, options.seed
     if isinstance(collection, EmbeddingCollection):
+        from truepair.audit.scoring.by_embeddings import score_by_embeddings
 
-        def by_embeddings(folder: Path, progress: Progress) -> ScoredPairs:
-            from truepair.audit.scoring.by_embeddings import score_by_embeddings
-
-            engine, workers = options.engine, options.workers
-            with progress.count("scoring embeddings", len(collection), "pairs") as moved:
-                return score_by_embeddings(
-                    collection, folder / "scores", bank=bank, seed=seed, engine=engine, workers=workers, moved=moved
-                )
-
-        return Scorer("embeddings", asked, collection.fingerprint, by_embeddings)
+        workers = options.workers
+        embedded = partial(
+            score_by_embeddings, collection, bank=bank, seed=seed, engine=options.engine, workers=workers
+        )
+        return Scorer("embeddings", asked, collection.fingerprint, "scores", embedded)
     if not isinstance(collection, PairsCollection):
         raise InputError(f"{collection.name} has neither features nor embeddings to score by")
-    pairs = collection.pairs
+    from truepair.training.setup import fingerprint
 
-    def fingerprint() -> str:
-        from truepair.training.setup import fingerprint
-
-        return fingerprint(pairs)
-
-    def by_run(folder: Path, progress: Progress) -> ScoredPairs:
+    pairs, changing = collection.pairs, partial(fingerprint, collection.pairs)
+    if run is not None:
         from truepair.audit.scoring.by_run import score_by_run
 
-        assert run is not None
-        device = crossfit.device
-        return score_by_run(pairs, run, folder / "run", bank=bank, seed=seed, device=device, progress=progress)
+        by_run = partial(score_by_run, pairs, run, bank=bank, seed=seed, device=crossfit.device)
+        return Scorer("run", asked, changing, "run", by_run)
+    from truepair.audit.scoring.cross_fitting import cross_fit
 
-    def by_cross_fitting(folder: Path, progress: Progress) -> ScoredPairs:
-        from truepair.audit.scoring.cross_fitting import cross_fit
-
-        return cross_fit(pairs, crossfit, folder / "crossfit", bank=bank, seed=seed, progress=progress)
-
-    if run is not None:
-        return Scorer("run", asked, fingerprint, by_run)
-    return Scorer("cross-fitting", {**asked, **asdict(crossfit)}, fingerprint, by_cross_fitting)
+    fitted = partial(cross_fit, pairs, crossfit, bank=bank, seed=seed)
+    return Scorer("cross-fitting", {**asked, **asdict(crossfit)}, changing, "crossfit", fitted)

@@ -31,11 +31,8 @@ WIDTH = 64
 
 @dataclass(frozen=True)
 class Mismatches:
-    """n pairs that are mismatched on purpose: the image of one given pair, the caption of another.
-
-    Attributes:
-        kind: of `KINDS`.
-        image_of, caption_of: (n,) int64, numbers of given pairs.
+    """n pairs of a kind (of `KINDS`) that are mismatched on purpose: the image of one given pair, the caption of
+    another, told by their numbers, (n,) int64 each.
     """
 
     kind: str

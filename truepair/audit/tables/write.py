@@ -10,10 +10,6 @@ from truepair.audit.tables.pair_table import write_duplicates, write_pairs, writ
 from truepair.audit.tables.summary import facts_of
 from truepair.files import write_json_atomically, write_text_atomically
 
-PAIRS, PROBLEMS, DUPLICATE_TABLE, SUMMARY, PAGE = (
-    "pairs.parquet", "problems.parquet", "duplicates.parquet", "summary.json", "report.html",
-)  # fmt: skip
-
 
 def write_audit(
     result: AuditResult,
@@ -34,15 +30,16 @@ def write_audit(
     with the name of each before. A TruepairError where one cannot be written.
     """
     steps: dict[str, Callable[[Path], None]] = {
-        PAIRS: lambda path: write_pairs(result, path),
-        PROBLEMS: lambda path: write_problems(result, path),
-        DUPLICATE_TABLE: lambda path: write_duplicates(result, path),
+        "pairs.parquet": lambda path: write_pairs(result, path),
+        "problems.parquet": lambda path: write_problems(result, path),
+        "duplicates.parquet": lambda path: write_duplicates(result, path),
     }
     if page is not None:
-        steps[PAGE] = lambda path: write_text_atomically(path, page(result))
-    steps[SUMMARY] = lambda path: write_json_atomically(path, facts_of(result))
+        steps["report.html"] = lambda path: write_text_atomically(path, page(result))
+    steps["summary.json"] = lambda path: write_json_atomically(path, facts_of(result))
     for name, write in steps.items():
         if progress is not None:
             progress(name)
         write(out / name)
-    return [out / name for name in (PAGE, PAIRS, SUMMARY, PROBLEMS, DUPLICATE_TABLE) if name in steps]
+    order = ("report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet")
+    return [out / name for name in order if name in steps]

@@ -32,15 +32,13 @@ def figures(records: list[Record], name: str, key: str) -> list[float]:
 
 def places_of(audits: Filled) -> Places:
     """Records of a data set, kind and rate, over seeds, in the table's order; without noise there is one kind."""
-    sets = [*dict.fromkeys(str(run.facts["data"]) for run in audits.table.cells)]
+    sets, kinds = [*dict.fromkeys(str(run.facts["data"]) for run in audits.table.cells)], [CLEAN, *KINDS]
     places: Places = {}
     for record in audits.records:
         facts = record["cell"]
         place = facts["data"], facts["kind"] if facts["noise"] else CLEAN, facts["noise"]
         places.setdefault(place, []).append(record)
-    kinds = [CLEAN, *KINDS]
-    order = sorted(places, key=lambda place: (sets.index(place[0]), kinds.index(place[1]), place[2]))
-    return {place: places[place] for place in order}
+    return dict(sorted(places.items(), key=lambda each: (sets.index(each[0][0]), kinds.index(each[0][1]), each[0][2])))
 
 
 def named(place: Place) -> str:
@@ -63,16 +61,14 @@ def audits(section: Section, shown: Filled) -> str:
             here = [run for place, runs in places.items() if place[0] == data and place[1] in kinds for run in runs]
             less = ", smaller is better" if measure["best"] == "min" else ""
             parts.append(f"**`{data}`, {KINDS[kind]}, {measure['title']}{less}:**")
-            scores = [score for record in here for score in scores_of(record)]
+            scores = [  # an audit as a record for each of its scores
+                {"cell": {**record["cell"], "method": name}, "figures": found}
+                for record in here
+                for name, found in record["rows"].items()
+            ]
             path = f"figures.{measure['figure']}"
             parts.append(value_table(titles, groups_of(scores), path, measure["digits"], best=measure["best"]))
     return "\n\n".join(parts)
-
-
-def scores_of(record: Record) -> list[Record]:
-    """An audit as a record for each of its scores."""
-    rows = record["rows"].items()
-    return [{"cell": {**record["cell"], "method": name}, "figures": figures} for name, figures in rows]
 
 
 def provenance(records: list[Record]) -> str:
@@ -145,13 +141,14 @@ def estimate_table(places: Places) -> str:
     titles = ("verdict", "95 % interval", "holds the truth", "two groups", "flagged", *ESTIMATING.values())
     rows = []
     for place, records in places.items():
-        ends = [statistics.fmean(figures(records, "verdict", f"estimate_{end}")) for end in ("low", "high")]
-        truth, estimate = [record["mismatch_rate"] for record in records], figures(records, "verdict", "estimate")
-        row = [named(place), percents(truth), percents(estimate), " – ".join(percents([end]) for end in ends)]
+        low, high, estimate, flagged = (
+            figures(records, "verdict", key) for key in ("estimate_low", "estimate_high", "estimate", "flagged")
+        )
+        interval = " – ".join(percents([statistics.fmean(end)]) for end in (low, high))
+        row = [named(place), percents([record["mismatch_rate"] for record in records]), percents(estimate), interval]
         row.append(count([inside(record) for record in records]))
         row.append(count([record["rows"]["verdict"]["two_groups"] for record in records]))
-        row.append(percents(figures(records, "verdict", "flagged")))
-        rows.append([*row, *(percents(figures(records, name, "estimate")) for name in ESTIMATING)])
+        rows.append([*row, *map(percents, (flagged, *(figures(records, name, "estimate") for name in ESTIMATING)))])
     return table(["noise", "truth", *titles], rows)
 
 

@@ -31,6 +31,7 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
     groups = groups_of(records)
     rates = sorted({rate for _, rate in groups})
     for part in parts:
+        title = [part["title"].format(**names or {})] if "title" in part and "recalls" not in part else []
         if "origin" in part:
             yield origin(records, part["origin"], part.get("remark", ""))
         elif "recalls" in part:
@@ -38,15 +39,11 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
                 yield part["title"].format(rate=percent(rate))
                 yield recall_table(titles, groups, rate)
         elif "kept" in part:
-            yield from titled(part, names)
+            yield from title
             yield kept_table({name: titles[name] for name in part["kept"]}, groups)
         elif any(figure_of(record, part["figure"]) is not None for record in records):
-            yield from titled(part, names)
+            yield from title
             yield value_table(titles, groups, part["figure"], part["digits"], part.get("given"))
-
-
-def titled(part: dict[str, Any], names: Mapping[str, str] | None) -> list[str]:
-    return [part["title"].format(**names or {})] if "title" in part else []
 
 
 def groups_of(records: list[Record]) -> Groups:
