@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.duplicates.captions import digest, numbered
-from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, words_at
+from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray
 from truepair.data.repeats import bytes_digest
@@ -61,8 +61,11 @@ def image_classes(collection: Collection, rows: IntArray, read: Read | None) -> 
         return numbered(held)[index], np.asarray(index, dtype=np.int64)
     if read is None:
         return None
-    names = [digest(name) for name in words_at(collection.image_names, rows)]
-    return vector_classes(read, rows), numbered(np.array(names, dtype=np.uint64))
+    names = np.empty(len(rows), dtype=np.uint64)
+    for piece, start, stop in row_ranges(rows):
+        called = collection.image_names(start, stop)
+        names[piece] = [digest(whole(called[row - start])) for row in rows[piece]]
+    return vector_classes(read, rows), numbered(names)
 
 
 def vector_classes(read: Read, rows: IntArray) -> IntArray:

@@ -65,8 +65,9 @@ def name_numbers(collection: Collection, start: int, stop: int) -> IntArray:
 
 def caption_numbers(captions: Sequence[str], otherwise: IntArray) -> IntArray:
     """(n,) numbers of captions by their words; `otherwise` (n,) where there are none."""
-    words = [" ".join(whole(caption).split()).casefold() for caption in captions]
-    return np.where([bool(text) for text in words], signed([digest(text) for text in words]), otherwise)
+    words = (" ".join(whole(caption).split()).casefold() for caption in captions)
+    numbers = signed([digest(text) if text else 0 for text in words])  # a digest is never 0
+    return np.where(numbers == 0, otherwise, numbers)
 
 
 def signed(numbers: list[int]) -> IntArray:
