@@ -18,7 +18,6 @@ from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
 from truepair.data.collection import Collection
 from truepair.data.pairs import IntArray
-from truepair.data.repeats import bytes_digest
 from truepair.errors import InputError
 
 MOST_GROUPS = 100_000
