@@ -1,4 +1,4 @@
-"""`python -m truepair.reproduce`: list the tables, run what is missing of one, put them into the documentation."""
+"""`python -m truepair.reproduce`: list tables and figures, run what is missing, render the documentation, draw."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from truepair.errors import TruepairError
 from truepair.reproduce.cells import Places
+from truepair.reproduce.figures.figure import draw, read_figures
 from truepair.reproduce.records import read_records
 from truepair.reproduce.report import report
 from truepair.reproduce.runner import chosen_cells, run_cells
@@ -34,13 +35,14 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("table", choices=[*TABLES], metavar="TABLE", help=", ".join(TABLES))
     for name, (_, kind, what) in CHOICES.items():
         command.add_argument(f"--{name}", nargs="+", type=kind, metavar="X", help=f"these {what} only")
-    command.add_argument(
-        "--root", type=Path, default=Path("../shared/data"), help="folder of the data sets [%(default)s]"
-    )
-    command.add_argument("--runs", type=Path, default=Path("runs"), help="run folders, not kept in git [%(default)s]")
-    command.add_argument("--results", type=Path, default=Path("results"), help="records [%(default)s]")
+    add_places(command)
     command.add_argument("--jobs", type=int, default=2, help="runs at a time, one CPU thread each [%(default)s]")
     command.set_defaults(command=run_table)
+    command = commands.add_parser("figure", help="draw a paper's figure from runs: SVG, PNG, and its numbers as JSON")
+    command.add_argument("figure", choices=[*read_figures()], metavar="FIGURE", help=", ".join(read_figures()))
+    add_places(command)
+    command.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for the files [%(default)s]")
+    command.set_defaults(command=draw_figure)
     command = commands.add_parser("report", help="put the tables and pictures into README.md and docs/")
     command.add_argument("tables", nargs="*", metavar="TABLE", help="all, unless some are named")
     command.add_argument(
@@ -50,11 +52,21 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def add_places(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--root", type=Path, default=Path("../shared/data"), help="folder of the data sets [%(default)s]"
+    )
+    command.add_argument("--runs", type=Path, default=Path("runs"), help="run folders, not kept in git [%(default)s]")
+    command.add_argument("--results", type=Path, default=Path("results"), help="records [%(default)s]")
+
+
 def list_tables(options: argparse.Namespace) -> None:
     for name, table in TABLES.items():
         done = {record["name"] for record in read_records(Path("results") / f"{name}.jsonl")}
         runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
         print(f"{name:16s} {runs}  {table.about}")
+    for name, figure in read_figures().items():
+        print(f"{name:16s} figure            {figure.paper}")
 
 
 def run_table(options: argparse.Namespace) -> None:
@@ -63,6 +75,11 @@ def run_table(options: argparse.Namespace) -> None:
     cells = chosen_cells(TABLES[options.table].cells, wanted)
     places = Places(options.root, options.runs)
     run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs)
+
+
+def draw_figure(options: argparse.Namespace) -> None:
+    for path in draw(options.figure, options.results, Places(options.root, options.runs), options.out):
+        print(f"written: {path}")
 
 
 def report_tables(options: argparse.Namespace) -> int:

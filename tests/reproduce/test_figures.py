@@ -1,0 +1,163 @@
+"""Figures of the papers: every specification can be drawn, what is drawn is what stands beside it, and bytes repeat."""
+
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import truepair
+from tests.pages.labels.made_runs import columns_of_a_run, write_run
+from truepair.engines.config import GlobalConfig
+from truepair.errors import InputError
+from truepair.methods.disncl.method import DisNCL
+from truepair.methods.disncl.options import DisNCLConfig
+from truepair.reproduce.cells import Places
+from truepair.reproduce.figures import figure as room
+from truepair.reproduce.figures.figure import OF_RECORDS, OF_RUNS, FigureSpec, draw, read_figures
+from truepair.reproduce.figures.from_records import against_noise, by_epoch, sweep
+from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
+from truepair.reproduce.records import read_records
+from truepair.reproduce.tables import read_specs
+from truepair.training.config import TrainingConfig
+from truepair.training.pair_table import read_pair_table
+from truepair.training.run_folder import RunFolder
+from truepair.training.setup import Setup
+
+ROOT = Path(__file__).parents[2]
+TABLES, _ = read_specs()
+
+
+def record(method, noise, seed, rsum, options=None):
+    epochs = [{"epoch": k, "dev_rsum": rsum + k, "auroc": None} for k in (1, 2)]
+    return {
+        "cell": {"method": method, "noise": noise, "seed": seed},
+        "result": {"test": {"rsum": rsum}},
+        "epochs": epochs,
+        "options": {"method": {"options": options or {}}},
+    }
+
+
+RECORDS = [record("a", 0.2, 0, 10.0), record("a", 0.2, 1, 14.0), record("a", 0.4, 0, 6.0), record("b", 0.2, 0, 3.0)]
+TITLES = {"a": "first", "b": "second", "c": "without records"}
+
+
+@pytest.mark.parametrize("name", [*read_figures()])
+def test_what_a_figure_names_is_there(name):
+    spec = read_figures()[name]
+    assert spec.paper and (spec.draw in OF_RUNS) == bool(spec.runs)
+    for run in spec.runs.values():
+        table, _, cell = run.partition("/")
+        assert cell in {cell.name for cell in TABLES[table].cells}
+    if not spec.runs:
+        assert spec.draw in OF_RECORDS and {*spec.rows.split()} <= {*TABLES[spec.table].titles}
+        facts = [cell.facts for cell in TABLES[spec.table].cells]
+        for row in spec.rows.split():
+            assert any({"method": row, **spec.where}.items() <= fact.items() for fact in facts), row
+
+
+def test_a_curve_is_means_and_deviations_over_seeds():
+    shown = against_noise(RECORDS, TITLES, figure="result.test.rsum", axis="rSum").numbers
+    assert shown["curves"] == {
+        "first": [(20.0, 12.0, statistics.stdev([10, 14])), (40.0, 6.0, 0.0)],
+        "second": [(20.0, 3.0, 0.0)],
+    }
+
+
+def test_epochs_that_lack_a_figure_are_left_out():
+    here = [record for record in RECORDS if record["cell"]["noise"] == 0.2]
+    shown = by_epoch(here, TITLES, figures={"dev_rsum": "", "auroc": "found"}, axis="rSum").numbers["curves"]
+    assert [*shown] == ["first", "second"] and [point[:2] for point in shown["first"]] == [(1.0, 13.0), (2.0, 14.0)]
+    with pytest.raises(InputError, match="no record holds what this figure shows"):
+        by_epoch(here, TITLES, figures={"auroc": ""}, axis="AUROC")
+
+
+def test_a_sweep_is_over_the_value_of_an_option():
+    records = [record(f"w{w}", 0.4, 0, 10 * w, {"relation_weight": w}) for w in (1.0, 0.5)]
+    shown = sweep(records, {}, option="relation_weight", figure="result.test.rsum", axis="rSum").numbers
+    assert (
+        shown["curves"] == {"40% noise": [(0.5, 5.0, 0.0), (1.0, 10.0, 0.0)]}
+        and shown["horizontal"] == "relation weight"
+    )
+
+
+def test_a_figure_of_records_is_three_files_and_the_same_again(tmp_path):
+    places = Places(tmp_path, tmp_path)
+    first, again = (draw("crcl-1a", ROOT / "results", places, tmp_path / out) for out in ("first", "again"))
+    assert [path.suffix for path in first] == [".svg", ".png", ".json"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+    numbers = json.loads(first[2].read_text())
+    assert numbers["command"] == "python -m truepair.reproduce figure crcl-1a"
+    means = [
+        found["result"]["test"]["rsum"]
+        for found in read_records(ROOT / "results" / "noise.jsonl")
+        if (found["cell"]["method"], found["cell"]["noise"]) == ("crcl", 0.4)
+    ]
+    shown = {where: mean for where, mean, _ in numbers["numbers"]["curves"]["CRCL"]}
+    assert shown[40.0] == pytest.approx(statistics.fmean(means))
+
+
+def test_a_table_without_records_is_said_so(tmp_path, monkeypatch):
+    spec = FigureSpec("", "against_noise", table="noise", rows="crcl", options={"figure": "result", "axis": ""})
+    monkeypatch.setattr(room, "read_figures", lambda: {"x": spec})
+    with pytest.raises(InputError, match="run `python -m truepair.reproduce run noise` first"):
+        draw("x", tmp_path, Places(tmp_path, tmp_path), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def pairs_run(tmp_path_factory):
+    """A run on mismatched pairs, of a method with subspaces."""
+    out = tmp_path_factory.mktemp("runs") / "pairs"
+    noisy = truepair.inject_noise(truepair.load("scenes:60", "train"), 0.4, seed=0)
+    setup = Setup(model=GlobalConfig(width=8), training=TrainingConfig(epochs=2))
+    truepair.fit(
+        noisy, method=DisNCL(DisNCLConfig(warm_up_epochs=1, least_clean=0.0)), setup=setup, out=out, progress=False
+    )
+    return RunFolder(out)
+
+
+def test_histograms_are_shares_of_the_matched_and_of_the_mismatched(pairs_run):
+    drawn = histograms({"run": pairs_run, "again": pairs_run}, columns={"memory_seen_probability": "p"})
+    assert len(drawn.figure.axes) == 2
+    table = read_pair_table(pairs_run.pairs)
+    seen, wrong = (table[name].to_numpy() for name in ("memory_seen_probability", "mismatched"))
+    shown = drawn.numbers["run"]["p"]
+    for truth in ("matched", "mismatched"):
+        values = seen[wrong == (truth == "mismatched")]
+        low, high = shown["edges"][0], shown["edges"][20]
+        assert sum(shown[truth]) == pytest.approx(1)
+        assert sum(shown[truth][:20]) == pytest.approx(((values >= low) & (values < high)).mean())
+
+
+def test_subspaces_are_four_sets_of_marks(pairs_run):
+    drawn = subspaces({"run": pairs_run}, source="scenes:60")
+    assert {*drawn.numbers["points"]} == {"V_S", "V_X", "T_S", "T_X"}
+    assert len({len(points) for points in drawn.numbers["points"].values()}) == 1
+    assert drawn.numbers["neighbours"]["V_S"].keys() == drawn.numbers["points"].keys()
+
+
+def test_items_in_a_plane_are_those_of_the_classes(pairs_run, tmp_path, monkeypatch):
+    test = truepair.load("scenes:60", "test")
+    labels = np.arange(len(test)) % 3
+    labelled = replace(test, labels=labels, class_names=("x", "y", "z"))
+    monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: labelled)
+    shown = plane_of_classes({"run": pairs_run}, source="any", options={}).numbers["run"]
+    assert [found["class"] for found in shown] == ["x", "y", "z"]
+    assert [len(found["images"]) for found in shown] == [len(found["texts"]) for found in shown]
+    assert sum(len(found["images"]) for found in shown) == min(len(test), 300)
+    monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: test)
+    with pytest.raises(InputError, match="no classes"):
+        plane_of_classes({"run": pairs_run}, source="any", options={})
+
+
+def test_corrected_labels_are_the_mean_distribution_of_a_true_class(tmp_path):
+    columns = columns_of_a_run()
+    run = RunFolder(write_run(tmp_path / "labels", columns))
+    drawn = corrected_labels({"20 %": run, "40 %": run})
+    held, truth = np.array(columns["label_distribution"]), columns["true_class"]
+    expected = [
+        [np.mean([row[k] for row, of in zip(held, truth, strict=True) if of == c]) for k in range(3)] for c in range(3)
+    ]
+    np.testing.assert_allclose(drawn.numbers["40 %"], expected, atol=1e-4)

@@ -1,0 +1,104 @@
+"""A figure's specification, and how it is drawn."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from truepair.errors import InputError
+from truepair.reproduce.cells import Places, Record
+from truepair.reproduce.figures import from_records, from_runs
+from truepair.reproduce.figures.drawn import Drawn, write_figure
+from truepair.reproduce.records import read_records
+from truepair.reproduce.tables import read_specs
+from truepair.training.run_folder import RunFolder
+
+OF_RECORDS: dict[str, Callable[..., Drawn]] = {
+    draw.__name__: draw for draw in (from_records.against_noise, from_records.by_epoch, from_records.sweep)
+}
+OF_RUNS: dict[str, Callable[..., Drawn]] = {
+    draw.__name__: draw
+    for draw in (from_runs.histograms, from_runs.corrected_labels, from_runs.plane_of_classes, from_runs.subspaces)
+}
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One `[figures.NAME]` of `figures.toml`.
+
+    Attributes:
+        paper: which figure of which paper it is ours of.
+        draw: a function of `from_records` or `from_runs`.
+        table: whose records are drawn.
+        where: facts that these have.
+        rows: names of rows of the table, separated by spaces, in the order of the legend.
+        runs: title → `TABLE/NAME` of a run; one that is missing is trained.
+        options: what else the function takes.
+    """
+
+    paper: str
+    draw: str
+    table: str = ""
+    where: dict[str, Any] = field(default_factory=dict)
+    rows: str = ""
+    runs: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@cache
+def read_figures() -> dict[str, FigureSpec]:
+    """All figures by name."""
+    text = (Path(__file__).parent / "figures.toml").read_text(encoding="utf-8")
+    return {name: FigureSpec(**spec) for name, spec in tomllib.loads(text)["figures"].items()}
+
+
+def draw(name: str, results: Path, places: Places, out: Path) -> list[Path]:
+    """Draw a figure into `out`: NAME.svg, NAME.png and the numbers, NAME.json.
+
+    Raises:
+        InputError: there are no records of what it shows, or a run fails.
+    """
+    spec = read_figures()[name]
+    if spec.runs:
+        runs = {title: trained(run, places) for title, run in spec.runs.items()}
+        drawn = OF_RUNS[spec.draw](runs, **placed(spec, places))
+    else:
+        titles = read_specs()[0][spec.table].titles
+        rows = {row: titles[row] for row in spec.rows.split()}
+        drawn = OF_RECORDS[spec.draw](chosen(spec, rows, results), rows, **spec.options)
+    about = {"figure": name, "paper": spec.paper, "command": f"python -m truepair.reproduce figure {name}"}
+    of = {"runs": spec.runs} if spec.runs else {"table": spec.table, "where": spec.where, "rows": spec.rows.split()}
+    return write_figure(drawn, out, name, {**about, **of})
+
+
+def chosen(spec: FigureSpec, rows: Mapping[str, str], results: Path) -> list[Record]:
+    """The records that a figure is of, in the order of its rows."""
+    found = [
+        record
+        for row in rows
+        for record in read_records(results / f"{spec.table}.jsonl")
+        if {**record["cell"], "method": row} == record["cell"] | spec.where
+    ]
+    if not found:
+        raise InputError(
+            f"{results / spec.table}.jsonl has no record of what the figure shows; run "
+            f"`python -m truepair.reproduce run {spec.table}` first"
+        )
+    return found
+
+
+def trained(run: str, places: Places) -> RunFolder:
+    """The run of a cell, `TABLE/NAME`, trained where it is missing."""
+    table, _, name = run.partition("/")
+    cell = next(cell for cell in read_specs()[0][table].cells if cell.name == name)
+    cell.measure(places)
+    return RunFolder(places.runs / run)
+
+
+def placed(spec: FigureSpec, places: Places) -> dict[str, Any]:
+    """The options, with the path of the data they name."""
+    return spec.options | ({"source": places.source(spec.options["source"])} if "source" in spec.options else {})

@@ -1,0 +1,88 @@
+"""Figures drawn from the records of tables: against the noise rate, by epoch, against the value of an option."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truepair.errors import InputError
+from truepair.pages.kit.canvas import RUN_COLOURS, RUN_MARKERS, empty_figure, legend_above, styled
+from truepair.reproduce.cells import Record
+from truepair.reproduce.figures.drawn import Drawn
+from truepair.reproduce.render.values import figure_of
+
+Curve = list[tuple[float, float, float]]
+"""(where, mean over seeds, standard deviation; 0 of one seed), ascending."""
+
+
+def against_noise(records: Sequence[Record], titles: Mapping[str, str], *, figure: str, axis: str) -> Drawn:
+    """A curve a row: a figure of the records over the noise rate in percent."""
+    points = [(name_of(record), 100 * record["cell"]["noise"], figure_of(record, figure)) for record in records]
+    return curves(points, titles, "noise rate (%)", axis)
+
+
+def by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, figures: Mapping[str, str], axis: str) -> Drawn:
+    """A curve a row and figure: what was kept of every epoch.
+
+    Args:
+        figures: key of an epoch → what the legend adds to the title of the row, "" for nothing.
+    """
+    points = []
+    for record in records:
+        for epoch in record["epochs"]:
+            for key, said in figures.items():
+                points.append((f"{name_of(record)} {said}".strip(), float(epoch["epoch"]), epoch.get(key)))
+    words = [(row, title, said) for row, title in titles.items() for said in figures.values()]
+    named = {f"{row} {said}".strip(): f"{title} {said}".strip() for row, title, said in words}
+    return curves(points, named, "epoch", axis)
+
+
+def sweep(records: Sequence[Record], titles: Mapping[str, str], *, option: str, figure: str, axis: str) -> Drawn:
+    """A curve a noise rate: a figure over the values of one option of the method, whatever the rows are called."""
+    points = []
+    for record in records:
+        value = record["options"]["method"]["options"][option]
+        points.append((f"{record['cell']['noise']:.0%} noise", float(value), figure_of(record, figure)))
+    return curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
+
+
+def name_of(record: Record) -> str:
+    return str(record["cell"]["method"])
+
+
+def curves(
+    points: Iterable[tuple[str, float, float | None]], titles: Mapping[str, str], horizontal: str, vertical: str
+) -> Drawn:
+    """A curve a name, with a band of one standard deviation over seeds.
+
+    Raises:
+        InputError: there is no value to draw.
+    """
+    found: dict[str, dict[float, list[float]]] = {}
+    for name, where, value in points:
+        if value is not None:
+            found.setdefault(name, {}).setdefault(where, []).append(value)
+    if not found:
+        raise InputError(f"no record holds what this figure shows ({vertical}); run its table anew")
+    drawn: dict[str, Curve] = {name: curve_of(found[name]) for name in titles if name in found}
+    handles: list[Any] = []
+    with styled():
+        figure, axes = empty_figure(horizontal, vertical)
+        for number, (name, curve) in enumerate(drawn.items()):
+            colour, marker = (these[number % len(these)] for these in (RUN_COLOURS, RUN_MARKERS))
+            where, mean, spread = np.array(curve).T
+            handles += axes.plot(where, mean, color=colour, marker=marker, label=titles[name])
+            axes.fill_between(where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        legend_above(figure, handles)
+    shown = {titles[name]: curve for name, curve in drawn.items()}
+    return Drawn(figure, {"horizontal": horizontal, "vertical": vertical, "curves": shown})
+
+
+def curve_of(values: Mapping[float, Sequence[float]]) -> Curve:
+    return [
+        (where, statistics.fmean(here), statistics.stdev(here) if len(here) > 1 else 0.0)
+        for where, here in sorted(values.items())
+    ]

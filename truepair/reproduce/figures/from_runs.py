@@ -1,0 +1,131 @@
+"""Figures drawn from run folders: histograms of what is known of pairs, corrected labels, embeddings in a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truepair.data.pairs import Array
+from truepair.errors import InputError
+from truepair.pages.kit.canvas import COLUMN, DASHES, DPI, RUN_COLOURS, RUN_MARKERS, TRUTH, legend_above, styled
+from truepair.reproduce.figures.drawn import Drawn
+from truepair.training.pair_table import read_pair_table
+from truepair.training.run_folder import RunFolder
+
+BINS = 40
+ITEMS = 600
+"""Test items drawn in a plane; more hide each other."""
+
+
+def histograms(runs: Mapping[str, RunFolder], *, columns: Mapping[str, str]) -> Drawn:
+    """The distribution of some columns of `pairs.parquet`, of the matched and of the mismatched pairs: a row a run.
+
+    Args:
+        runs: title → run.
+        columns: column → title of its axis.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    numbers: dict[str, Any] = {}
+    with styled():
+        size = (COLUMN[0] * len(columns) * 0.8, COLUMN[1] * len(runs) * 0.8)
+        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+        panels = figure.subplots(len(runs), len(columns), squeeze=False)
+        for row, (title, run) in enumerate(runs.items()):
+            table = read_pair_table(run.path / "pairs.parquet", ["mismatched", *columns])
+            wrong = table["mismatched"].to_numpy()
+            for column, (name, axis) in enumerate(columns.items()):
+                values, axes = table[name].to_numpy().astype(float), panels[row, column]
+                edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), BINS + 1)
+                shown = numbers.setdefault(title, {})[axis] = {"edges": edges.tolist()}
+                for truth, of in (("matched", ~wrong), ("mismatched", wrong)):
+                    share = np.histogram(values[of], edges)[0] / max(int(of.sum()), 1)
+                    axes.stairs(100 * share, edges, color=TRUTH[truth], linestyle=DASHES[truth])
+                    shown[truth] = share.tolist()
+                axes.set_xlabel(axis)
+            panels[row, 0].set_ylabel(f"{title}\nshare of pairs (%)" if len(runs) > 1 else "share of pairs (%)")
+        looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=f"{truth} pairs") for truth in TRUTH]
+        legend_above(figure, looks)
+    return Drawn(figure, numbers)
+
+
+def corrected_labels(runs: Mapping[str, RunFolder]) -> Drawn:
+    """True class × corrected class of the training pairs, each row a distribution: a panel a run.
+
+    Raises:
+        InputError: a run's table has no true labels.
+    """
+    from matplotlib.figure import Figure
+
+    numbers = {}
+    with styled():
+        figure = Figure(figsize=(COLUMN[0] * len(runs), COLUMN[1]), dpi=DPI, layout="constrained")
+        for axes, (title, run) in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs.items(), strict=True):
+            table = read_pair_table(run.path / "pairs.parquet", ["true_class", "label_distribution"])
+            truth, held = table["true_class"].to_numpy(), np.stack(table["label_distribution"].to_numpy())
+            means = np.stack([held[truth == k].mean(axis=0) for k in np.unique(truth)])
+            image = axes.imshow(means, vmin=0, vmax=1, cmap="viridis", aspect="auto")
+            axes.set(title=title, xlabel="corrected class", ylabel="true class")
+            numbers[title] = means.round(4).tolist()
+        figure.colorbar(image, ax=figure.axes, label="mean probability")
+    return Drawn(figure, numbers)
+
+
+def plane_of_classes(runs: Mapping[str, RunFolder], *, source: str, options: Mapping[str, Any]) -> Drawn:
+    """t-SNE of images and texts of the test split, coloured by class: a panel a run.
+
+    Args:
+        source: the data, with `options` of `truepair.load`.
+
+    Raises:
+        InputError: the data has no classes.
+    """
+    from matplotlib.figure import Figure
+
+    from truepair.audit.scoring.vectors import encode
+    from truepair.data.open import load
+    from truepair.pages.analysis.embedding import plane
+    from truepair.training.fit import open_run
+
+    pairs = load(source, "test", **options)
+    if pairs.labels is None:
+        raise InputError(f"{source} has no classes to colour items by; name the column of the labels")
+    drawn = np.sort(np.random.default_rng(0).permutation(len(pairs))[: ITEMS // 2])
+    classes, numbers = pairs.labels[drawn], {}
+    with styled():
+        figure = Figure(figsize=(COLUMN[1] * len(runs), COLUMN[1] * 1.15), dpi=DPI, layout="constrained")
+        for axes, (title, run) in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs.items(), strict=True):
+            vectors = encode(open_run(run.path).model, pairs, device="cpu")
+            sides = vectors.images[pairs.image_index[drawn]], vectors.texts[pairs.text_index[drawn]]
+            places = plane(np.concatenate([side.double().numpy() for side in sides]), seed=0).reshape(2, len(drawn), 2)
+            numbers[title] = scatter(axes, places, classes, [str(name) for name in pairs.class_names])
+            axes.set(title=title, xticks=[], yticks=[])
+        legend_above(figure, [*figure.axes[0].collections][: len(set(classes.tolist()))])
+    return Drawn(figure, numbers)
+
+
+def scatter(axes: Any, places: Array, classes: Array, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Images filled, texts hollow; a colour and a mark a class."""
+    numbers = []
+    for k in np.unique(classes).tolist():
+        colour, marker = RUN_COLOURS[k % len(RUN_COLOURS)], RUN_MARKERS[k // len(RUN_COLOURS) % len(RUN_MARKERS)]
+        images, texts = (side[classes == k] for side in places)
+        axes.scatter(*images.T, s=6, color=colour, marker=marker, linewidths=0.5, label=names[k])
+        axes.scatter(*texts.T, s=6, facecolors="none", edgecolors=colour, marker=marker, linewidths=0.5)
+        numbers.append({"class": names[k], "images": images.round(3).tolist(), "texts": texts.round(3).tolist()})
+    return numbers
+
+
+def subspaces(runs: Mapping[str, RunFolder], *, source: str) -> Drawn:
+    """t-SNE of the invariant and exclusive parts of images and texts of the test split (DisNCL), of one run."""
+    from truepair.pages.analysis.embedding import embed
+    from truepair.pages.analysis.embedding import scatter as marks
+    from truepair.pages.analysis.subject import encoded, load_analysed, open_subject
+
+    (run,) = runs.values()
+    found = embed(encoded(open_subject(run.path), load_analysed(source, "test")), seed=0)
+    points = {name: places.round(3).tolist() for name, places in found.points.items()}
+    return Drawn(marks(found), {"points": points, "neighbours": found.neighbours})
