@@ -143,7 +143,7 @@ class AuditResult:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before the estimate or the probabilities are believed, in sentences; see `report.warnings`."""
+        """What to know before the estimate or the probabilities are believed, in sentences; see `audit.warnings`."""
         from truepair.audit.warnings import warnings_of  # here, as every file of the report imports this one
 
         return warnings_of(self)

@@ -63,7 +63,7 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
     - `csv`, `jsonl`, `parquet`: `kept.<format>` with pair_id, image, caption, p_match and weight of the kept pairs, and
       `weights.<format>` with pair_id and weight of all pairs.
     - `own`: a folder `own/` in the format of the input, to be used in its place, with weights beside it; what is in it
-      is told in the file of each format (`own_*.py`) and, where it needs words, in `own/README.txt`.
+      is told beside the writer of each format (`data/formats`) and, where it needs words, in `own/README.txt`.
 
     Nothing of the input is changed. A stop in the middle leaves no folder `out`.
 
