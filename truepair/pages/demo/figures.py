@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from markupsafe import Markup
 
 from truepair.data.pairs import Array, BoolArray
 from truepair.pages.kit.svg import BOTTOM, TOP, Chart, nice_top, quarters
+from truepair.training.fit import Run
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Dev rSum of one run: `name` is its colour, `metrics` one record an epoch, `best` the epoch that was kept."""
+def learning_curves(runs: Mapping[str, Run], titles: Mapping[str, str]) -> Markup:
+    """Dev rSum by epoch, a dot at the one that was kept; a line starts anew where training starts from a fresh network.
 
-    name: str
-    metrics: Sequence[dict[str, Any]]
-    best: int
-
-
-def learning_curves(curves: Sequence[Curve], description: str) -> Markup:
-    """Dev rSum by epoch; a line starts anew where training starts from a fresh network."""
-    last = max(record["epoch"] for curve in curves for record in curve.metrics)
-    top = 100 * math.ceil(max(record["dev"]["rsum"] for curve in curves for record in curve.metrics) / 100)
+    Args:
+        runs: by name, which is a line's colour.
+        titles: what each is called.
+    """
+    records = [record for run in runs.values() for record in run.metrics]
+    last = max(record["epoch"] for record in records)
+    top = 100 * math.ceil(max(record["dev"]["rsum"] for record in records) / 100)
     step = -(-last // 10)
     ticks = range(step, last + 1, step)
     chart = Chart("epoch", "rSum on the dev split", (0, last), (0, top), marks=range(0, top + 1, 100), ticks=ticks)
-    for curve in curves:
-        stages = [record["stage"] for record in curve.metrics]
+    for name, run in runs.items():
+        stages = [record["stage"] for record in run.metrics]
         for stage in sorted(set(stages)):
-            points = [(r["epoch"], r["dev"]["rsum"]) for r in curve.metrics if r["stage"] == stage]
+            points = [(r["epoch"], r["dev"]["rsum"]) for r in run.metrics if r["stage"] == stage]
             early = stage != stages[-1]
-            chart.curve(points, f"line {curve.name}{' early' if early else ''}")
+            chart.curve(points, f"line {name}{' early' if early else ''}")
             if early:
                 restart = chart.x(points[-1][0] + 0.5)
                 chart.line((restart, TOP), (restart, BOTTOM), "restart")
                 chart.text(restart + 4, TOP + 12, "CRCL starts afresh")
-        best = next(r["dev"]["rsum"] for r in curve.metrics if r["epoch"] == curve.best)
-        chart.dot(curve.best, best, 4.5, f"dot {curve.name}")
-    return chart.drawn(description)
+        best = run.result["best_epoch"]
+        reached = next(record["dev"]["rsum"] for record in run.metrics if record["epoch"] == best)
+        chart.dot(best, reached, 4.5, f"dot {name}")
+    said = ", ".join(f"{titles[name]} {run.result['dev']['rsum']:.0f}" for name, run in runs.items())
+    return chart.drawn(f"Line chart of rSum on the dev split by epoch. At the best epochs: {said}.")
 
 
 def belief_histogram(belief: Array, mismatched: BoolArray, threshold: float, description: str) -> Markup:

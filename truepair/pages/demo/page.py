@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from markupsafe import Markup
 
 from truepair.data.pairs import Array, BoolArray, IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel
-from truepair.pages.demo.figures import Curve, belief_histogram, learning_curves
+from truepair.pages.demo.figures import belief_histogram, learning_curves
 from truepair.pages.kit.page import render
 from truepair.pages.kit.pictures import Album, Picture
 from truepair.seeding import generator
 from truepair.training.fit import Run
 from truepair.training.pair_table import read_pair_table
 
+Show = Callable[[int], Picture | str]
 SUSPICIOUS, MISTAKES, QUERIES, HITS = 12, 6, 4, 5
 RUNS = {"clean": "Clean pairs, plain InfoNCE", "plain": "Noisy pairs, plain InfoNCE", "robust": "Noisy pairs, CRCL"}
 
@@ -49,14 +49,6 @@ class Found:
     place: int
 
 
-@dataclass(frozen=True)
-class Search:
-    """A query from the test split, and what each model finds for it."""
-
-    query: Picture | str
-    found: dict[str, Found]
-
-
 def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, test: Pairs) -> str:
     """The page of a demo.
 
@@ -66,11 +58,17 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
         noisy: the pairs that `plain` and `robust` were trained on, with their truth.
         test: the pairs to search in.
     """
-    belief, mismatched = read_beliefs(runs["robust"])
+    columns = read_pair_table(runs["robust"].folder.pairs, ["p_match", "mismatched"])
+    belief, mismatched = columns["p_match"].to_numpy(), columns["mismatched"].to_numpy()
     order = np.argsort(belief, kind="stable")
     accused, trusted = order[~mismatched[order]], order[mismatched[order]][::-1]
     options = runs["robust"].folder.read_config()["method"]["options"]
     album = Album(noisy)
+    means = ", ".join(
+        f"the {name} pairs have {values.mean():.2f} on average"
+        for name, values in (("matched", belief[~mismatched]), ("mismatched", belief[mismatched]))
+        if len(values)
+    )
     return render(
         "demo/page.html",
         demo=demo,
@@ -80,8 +78,8 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
         wrong=int(mismatched.sum()),
         example=example_of(album),
         pieces=options["pieces"],
-        curves=curves_of(runs),
-        histogram=histogram_of(belief, mismatched, options["threshold"]),
+        curves=learning_curves(runs, RUNS),
+        histogram=belief_histogram(belief, mismatched, options["threshold"], f"Histogram of believed labels: {means}."),
         threshold=options["threshold"],
         set_aside={
             "matched": percentage(belief[~mismatched] < options["threshold"]),
@@ -92,27 +90,6 @@ def render_page(demo: Mapping[str, Any], runs: Mapping[str, Run], noisy: Pairs, 
         trusted=[believed(album, pair, belief[pair]) for pair in trusted[:MISTAKES]],
         searches=searches({name: runs[name].model for name in ("plain", "robust")}, test, demo["seed"]),
     )
-
-
-def read_beliefs(run: Run) -> tuple[Array, BoolArray]:
-    """What a run believes of each pair, (N,) in [0, 1], and which are mismatched in truth, (N,)."""
-    columns = read_pair_table(run.folder.pairs, ["p_match", "mismatched"])
-    return columns["p_match"].to_numpy(), columns["mismatched"].to_numpy()
-
-
-def curves_of(runs: Mapping[str, Run]) -> Markup:
-    curves = [Curve(name, run.metrics, run.result["best_epoch"]) for name, run in runs.items()]
-    reached = ", ".join(f"{RUNS[name]} {run.result['dev']['rsum']:.0f}" for name, run in runs.items())
-    return learning_curves(curves, f"Line chart of rSum on the dev split by epoch. At the best epochs: {reached}.")
-
-
-def histogram_of(belief: Array, mismatched: BoolArray, threshold: float) -> Markup:
-    means = [
-        f"the {name} pairs have {values.mean():.2f} on average"
-        for name, values in (("matched", belief[~mismatched]), ("mismatched", belief[mismatched]))
-        if len(values)
-    ]
-    return belief_histogram(belief, mismatched, threshold, f"Histogram of believed labels: {', '.join(means)}.")
 
 
 def percentage(mask: BoolArray) -> float | None:
@@ -137,34 +114,28 @@ def example_of(album: Album) -> tuple[Picture, list[Hit]]:
     return album.picture(image), [Hit(*hit) for hit in zip(captions, (true[pairs] == image).tolist(), strict=True)]
 
 
-def searches(models: Mapping[str, RetrievalModel], test: Pairs, seed: int) -> dict[str, list[Search]]:
-    """Some queries each way, drawn by chance, with what each model finds for them."""
-    album, owner = Album(test), test.image_of_text
+def searches(models: Mapping[str, RetrievalModel], test: Pairs, seed: int) -> dict[str, list[Any]]:
+    """Some queries each way, drawn by chance: (query, model → what it finds for it) each."""
+    album, owner, caption = Album(test), test.image_of_text, test.texts.captions.__getitem__
     rng = generator(seed, "demo queries")
     every_image, every_text = np.arange(len(test.images)), np.arange(len(test.texts))
     texts = rng.permutation(every_text)[:QUERIES]
     images = rng.permutation(np.unique(owner))[:QUERIES]
     of_texts = {name: scores(model, test, every_image, texts).T for name, model in models.items()}
     of_images = {name: scores(model, test, images, every_text) for name, model in models.items()}
+    right_images, right_texts = every_image == owner[texts][:, None], owner == images[:, None]
     return {
-        "pictures": [
-            Search(
-                test.texts.captions[text],
-                {name: found(rows[row], every_image == owner[text], album.picture) for name, rows in of_texts.items()},
-            )
-            for row, text in enumerate(texts)
-        ],
-        "captions": [
-            Search(
-                album.picture(image),
-                {
-                    name: found(rows[row], owner == image, test.texts.captions.__getitem__)
-                    for name, rows in of_images.items()
-                },
-            )
-            for row, image in enumerate(images)
-        ],
+        "pictures": answered([caption(text) for text in texts], of_texts, right_images, album.picture),
+        "captions": answered([album.picture(image) for image in images], of_images, right_texts, caption),
     }
+
+
+def answered(queries: list[Any], by_model: Mapping[str, Array], right: BoolArray, show: Show) -> list[Any]:
+    """What each model finds for each query, from (queries, items): similarity, and which are right."""
+    return [
+        (query, {name: found(similarity[row], right[row], show) for name, similarity in by_model.items()})
+        for row, query in enumerate(queries)
+    ]
 
 
 def scores(model: RetrievalModel, pairs: Pairs, images: IntArray, texts: IntArray) -> Array:
@@ -172,7 +143,7 @@ def scores(model: RetrievalModel, pairs: Pairs, images: IntArray, texts: IntArra
     return np.asarray(torch.cat(list(model.similarity_blocks(pairs, images, texts))))
 
 
-def found(similarity: Array, right: BoolArray, show: Callable[[int], Picture | str]) -> Found:
+def found(similarity: Array, right: BoolArray, show: Show) -> Found:
     """The best of all items for one query, from the similarity of each, (items,), and which are right, (items,)."""
     order = np.argsort(-similarity, kind="stable")
     hits = [Hit(show(int(item)), bool(right[item])) for item in order[:HITS]]

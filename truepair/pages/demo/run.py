@@ -99,12 +99,22 @@ def run_demo(
         "data": {
             "source": source,
             "pairs": len(noisy),
-            **{f"{name}_images": len(split.images) for name, split in (("train", noisy), ("dev", dev), ("test", test))},
+            "train_images": len(noisy.images),
+            "dev_images": len(dev.images),
+            "test_images": len(test.images),
         },
         "noise": {"nominal": noise, "realised": noisy.mismatch_rate},
         "seed": seed,
         "epochs": epochs,
-        "runs": {part.name: describe_part(part, runs[part.name]) for part in parts},
+        "runs": {
+            part.name: {
+                "title": part.title,
+                "folder": f"runs/{part.name}",
+                "result": runs[part.name].result,
+                "training_seconds": seconds_of(runs[part.name]),
+            }
+            for part in parts
+        },
     }
     say("\n" + table(list(demo["runs"].values())) + "\n")
     from truepair.pages.demo.page import render_page
@@ -204,12 +214,6 @@ def train(part: Part, pairs: Pairs, dev: Pairs, test: Pairs, folder: RunFolder) 
     if not finished:
         say(f"  rSum {run.result['test']['rsum']:.1f} on the test split, after {seconds_of(run):.0f} s")
     return run
-
-
-def describe_part(part: Part, run: Run) -> dict[str, Any]:
-    """What demo.json keeps of one run."""
-    folder = f"runs/{part.name}"
-    return {"title": part.title, "folder": folder, "result": run.result, "training_seconds": seconds_of(run)}
 
 
 def seconds_of(run: Run) -> float:
