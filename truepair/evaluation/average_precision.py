@@ -17,6 +17,7 @@ from torch import Tensor
 
 from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
+from truepair.evaluation.ranks import not_a_number
 from truepair.evaluation.retrieval import ArrayLike
 
 STRIP_BYTES = 512 << 20
@@ -139,11 +140,7 @@ def scores_both_ways(
 
 
 def scores(similarity: ArrayLike, query_labels: IntArray, item_labels: IntArray, score: Score) -> Array:
-    """Figures of every query, (queries, F), from a similarity matrix (queries, items).
-
-    Raises:
-        InputError: a similarity is NaN.
-    """
+    """Figures of every query, (queries, F), from a matrix (queries, items); raises InputError: a similarity is NaN."""
     own = _items_by_class(item_labels)
     none: IntArray = np.empty(0, dtype=np.int64)
     rows_at_once = max(1, SORTED_BYTES // (4 * len(item_labels)))
@@ -151,7 +148,9 @@ def scores(similarity: ArrayLike, query_labels: IntArray, item_labels: IntArray,
     for start in range(0, len(query_labels), rows_at_once):
         rows = _as_rows(similarity[start : start + rows_at_once])
         ordered = np.sort(rows, axis=1)
-        _refuse_nan(rows, ordered, start)
+        if np.isnan(ordered[:, -1]).any():  # sorting puts NaN last
+            row, column = np.argwhere(np.isnan(rows))[0].tolist()
+            raise not_a_number(start + row, column, "query, item")
         for row, values, label in zip(rows, ordered, query_labels[start : start + rows_at_once].tolist(), strict=True):
             found.append(score(right_places(row, values, own.get(label, none))))
     return np.array(found, dtype=np.float64)
@@ -180,11 +179,7 @@ def check_at(at: int | None) -> None:
 
 
 def as_labels(name: str, labels: ArrayLike | Sequence[int]) -> IntArray:
-    """The labels as int64.
-
-    Raises:
-        InputError: they are not integers of rank 1.
-    """
+    """The labels as int64; raises InputError: they are not integers of rank 1."""
     found = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise InputError(f"{name} is {found.dtype} of shape {found.shape}; expected whole numbers of rank 1")
@@ -206,15 +201,6 @@ def _as_rows(rows: ArrayLike) -> Array:
     if rows.dtype.kind != "f":
         raise InputError(f"similarity is {rows.dtype}; expected floats")
     return np.ascontiguousarray(rows, dtype=kind)
-
-
-def _refuse_nan(rows: Array, ordered: Array, start: int) -> None:
-    if np.isnan(ordered[:, -1]).any():  # sorting puts NaN last
-        row, column = np.argwhere(np.isnan(rows))[0].tolist()
-        raise InputError(
-            f"similarity[{start + row}, {column}] (query, item) is NaN; NaN cannot be ranked: look for features that "
-            "are not finite, a zero vector divided by its length, or a model that has diverged"
-        )
 
 
 def _check_block(block: Tensor, start: int, stop: int, images: int, texts: int) -> None:

@@ -122,11 +122,7 @@ def evaluate_classes(model: ScoresPairs, pairs: Pairs, *, at: int | None = None)
 
 
 def score_classes(model: ScoresPairs, pairs: Pairs, *, at: int | None = None) -> ClassScores:
-    """The figures of every query both ways, from one computation of the similarities where memory allows.
-
-    Raises:
-        InputError: as `evaluate_classes`.
-    """
+    """As `evaluate_classes`, the figures of every query; the similarities are computed once where memory allows."""
     check_at(at)
     items = labelled_items(pairs)
     blocks = model.similarity_blocks(pairs, items.images, items.texts)

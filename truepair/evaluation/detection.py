@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from truepair.data.pairs import Array, BoolArray
 from truepair.errors import InputError
-
-Array = npt.NDArray[Any]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def detection(
@@ -41,9 +36,20 @@ def detection(
     missing = np.flatnonzero(np.isnan(belief))
     if len(missing):
         raise InputError(f"belief[{missing[0]}] is NaN; every pair needs a belief: look for a loss that is not finite")
-    figures = _ranking(belief, mismatched)
+    figures: dict[str, float | None] = {"auroc": None, "average_precision": None}
+    if mismatched.any() and not mismatched.all():
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        # Both figures depend on the order alone; places instead of values let infinite beliefs through scikit-learn.
+        suspicion = -np.unique(belief, return_inverse=True)[1]
+        figures["auroc"] = float(roc_auc_score(mismatched, suspicion))
+        figures["average_precision"] = float(average_precision_score(mismatched, suspicion))
     if taken_as_matched is not None:
-        figures |= _division(~_mask("taken_as_matched", taken_as_matched, belief), mismatched)
+        set_aside = ~_mask("taken_as_matched", taken_as_matched, belief)
+        found = int((set_aside & mismatched).sum())
+        figures["division_accuracy"] = float((set_aside == mismatched).mean())
+        figures["division_precision"] = found / int(set_aside.sum()) if set_aside.any() else None
+        figures["division_recall"] = found / int(mismatched.sum()) if mismatched.any() else None
     return figures
 
 
@@ -54,29 +60,3 @@ def _mask(name: str, values: Array, belief: Array) -> BoolArray:
             f"{name} is {mask.dtype} of shape {mask.shape}; expected bool of shape {belief.shape}, as belief"
         )
     return mask
-
-
-def _ranking(belief: Array, mismatched: BoolArray) -> dict[str, float | None]:
-    if mismatched.all() or not mismatched.any():
-        return {"auroc": None, "average_precision": None}
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    # Both figures depend on the order alone; places instead of values let infinite beliefs through scikit-learn.
-    suspicion = -np.unique(belief, return_inverse=True)[1]
-    return {
-        "auroc": float(roc_auc_score(mismatched, suspicion)),
-        "average_precision": float(average_precision_score(mismatched, suspicion)),
-    }
-
-
-def _division(set_aside: BoolArray, mismatched: BoolArray) -> dict[str, float | None]:
-    found = int((set_aside & mismatched).sum())
-    return {
-        "division_accuracy": float((set_aside == mismatched).mean()),
-        "division_precision": _share(found, int(set_aside.sum())),
-        "division_recall": _share(found, int(mismatched.sum())),
-    }
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

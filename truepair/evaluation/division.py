@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from truepair.correspondence.division import Part
+from truepair.data.pairs import Array, BoolArray, IntArray
 
 
 def division_record(
-    division: npt.NDArray[np.int64],
-    mismatched: npt.NDArray[np.bool_] | None,
-    *,
-    belief: npt.NDArray[Any] | None = None,
+    division: IntArray, mismatched: BoolArray | None, *, belief: Array | None = None
 ) -> dict[str, int | float | None]:
     """Sizes `clean`, `hard`, `noisy` of a division, and the share of matched pairs in each, in [0, 1].
 
@@ -37,5 +34,5 @@ def division_record(
     return record
 
 
-def _mean(values: npt.NDArray[Any]) -> float | None:
+def _mean(values: Array) -> float | None:
     return float(values.mean(dtype=np.float64)) if len(values) else None

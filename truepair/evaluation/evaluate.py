@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import IntArray, Pairs
 from truepair.evaluation.ranks import ranks_from_blocks
 from truepair.evaluation.retrieval import folds_of, mean_over_folds, recall, recall_from_ranks
-
-IntArray = npt.NDArray[np.int64]
 
 WHOLE_MATRIX_BYTES = 64 << 20
 """A similarity matrix up to this size is computed once and kept; a larger one is computed twice, block by block, unless

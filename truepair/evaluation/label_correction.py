@@ -78,9 +78,8 @@ def confusion(corrected: Array, truth: Array, classes: int) -> IntArray:
     Raises:
         InputError: lengths differ, or a class is outside 0 … K − 1.
     """
-    true = as_labels("truth", truth)
-    found = _checked("corrected", corrected, len(true), classes)
-    true = _checked("truth", true, len(true), classes)
+    found = _checked("corrected", corrected, len(as_labels("truth", truth)), classes)
+    true = _checked("truth", truth, len(found), classes)
     counts: IntArray = np.bincount(true * classes + found, minlength=classes * classes).reshape(classes, classes)
     return counts.astype(np.int64)
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from truepair.data.pairs import Array
 from truepair.errors import InputError, TrainingError
 from truepair.seeding import generator, torch_seeded
-
-Array = npt.NDArray[Any]
 
 FEWEST_SAMPLES = 64
 LARGEST = 1e100  # its square still is a float64, and so are sums of them
@@ -98,12 +96,6 @@ class _Paired(NamedTuple):
         return _Paired(self.x[rows], self.y[rows])
 
 
-class _Objective(Protocol):
-    def loss(self, joint: Tensor, marginal: Tensor) -> Tensor: ...
-
-    def value(self, joint: Tensor, marginal: Tensor) -> float: ...
-
-
 def _estimate(x: Tensor | Array, y: Tensor | Array, objective: _Objective, options: _Options) -> float:
     if options.steps < 1 or options.seed < 0 or not 0 < options.learning_rate < math.inf:
         raise InputError(f"{options}; expected steps of at least 1, a seed of 0 and a learning_rate above 0")
@@ -117,7 +109,9 @@ def _estimate(x: Tensor | Array, y: Tensor | Array, objective: _Objective, optio
         return 0.0
     with torch.inference_mode(False), torch.enable_grad():
         pairs = _Paired(torch.from_numpy(x).float(), torch.from_numpy(y).float())
-        trained, validated, held_out = _divide(pairs, options.seed)
+        order = torch.from_numpy(generator(options.seed, "information division").permutation(len(x)))
+        first, second = int(TRAINED_SHARE * len(x)), int((TRAINED_SHARE + VALIDATED_SHARE) * len(x))
+        trained, validated, held_out = (pairs.take(part) for part in order.tensor_split([first, second]))
         statistic = _train(trained, validated, objective, options)
         shifts = _marginal_shifts(len(held_out.x), ESTIMATE_PAIRS, generator(options.seed, "information estimate"))
         value = objective.value(*_apply(statistic, held_out, shifts))
@@ -134,7 +128,11 @@ class _DonskerVaradhan:
     log_average: Tensor | None = None
 
     def loss(self, joint: Tensor, marginal: Tensor) -> Tensor:
-        self.log_average = _log_moving_average(self.log_average, _log_mean_exp(marginal).detach(), self.rate)
+        new = _log_mean_exp(marginal).detach()
+        if self.log_average is None or self.rate == 1:
+            self.log_average = new
+        else:  # log((1 − rate) average + rate new)
+            self.log_average = torch.logaddexp(self.log_average + math.log1p(-self.rate), new + math.log(self.rate))
         return _corrected_loss(joint, marginal, self.log_average)
 
     def value(self, joint: Tensor, marginal: Tensor) -> float:
@@ -149,6 +147,9 @@ class _JensenShannon:
         return float(_jensen_shannon_value(joint, marginal)) / 2 + math.log(2)
 
 
+_Objective = _DonskerVaradhan | _JensenShannon
+
+
 def _donsker_varadhan_value(joint: Tensor, marginal: Tensor) -> Tensor:
     """E_joint[T] − log E_marginal[e^T], 0-d."""
     return joint.mean() - _log_mean_exp(marginal)
@@ -157,13 +158,6 @@ def _donsker_varadhan_value(joint: Tensor, marginal: Tensor) -> Tensor:
 def _corrected_loss(joint: Tensor, marginal: Tensor, log_average: Tensor) -> Tensor:
     """E_marginal[e^T]/average − E_joint[T], 0-d; its gradient is minus the corrected one of MINE, section 3.2."""
     return torch.exp(_log_mean_exp(marginal) - log_average) - joint.mean()
-
-
-def _log_moving_average(log_average: Tensor | None, log_new: Tensor, rate: float) -> Tensor:
-    """log((1 − rate) average + rate new); the first value as it is."""
-    if log_average is None or rate == 1:
-        return log_new
-    return torch.logaddexp(log_average + math.log1p(-rate), log_new + math.log(rate))
 
 
 def _log_mean_exp(values: Tensor) -> Tensor:
@@ -263,14 +257,6 @@ def _marginal_shifts(count: int, pairs: int, rng: np.random.Generator) -> list[i
     wanted = min(max(pairs // count, 1), count - 1)
     shifts: list[int] = (1 + rng.choice(count - 1, size=wanted, replace=False)).tolist()
     return shifts
-
-
-def _divide(pairs: _Paired, seed: int) -> tuple[_Paired, _Paired, _Paired]:
-    """The rows in random order: to train, to validate, and held out for the estimate."""
-    count = len(pairs.x)
-    order = torch.from_numpy(generator(seed, "information division").permutation(count))
-    first, second = int(TRAINED_SHARE * count), int((TRAINED_SHARE + VALIDATED_SHARE) * count)
-    return pairs.take(order[:first]), pairs.take(order[first:second]), pairs.take(order[second:])
 
 
 # --- The samples ---------------------------------------------------------------------------------------------------

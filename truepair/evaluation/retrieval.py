@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
 from truepair.evaluation.ranks import UNDESCRIBED, ranks
 
-IntArray = npt.NDArray[np.int64]
-ArrayLike = Tensor | npt.NDArray[Any]
+ArrayLike = Tensor | Array
 
 FIELD_KS = (1, 5, 10)
 """The k every table of the field reports."""

@@ -7,9 +7,9 @@ a CPU; a global one compares two vectors. With k of some dozens, a few per cent 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,125 +93,71 @@ def evaluate_two_stage(
     start = time.perf_counter()
     image_of_text = torch.from_numpy(pairs.image_of_text)
     every_image, every_text = np.arange(len(pairs.images)), np.arange(len(pairs.texts))
-    blocks = _kept_if_small(proposer.similarity_blocks(pairs, every_image, every_text), pairs)
+    blocks: Iterable[Tensor] = proposer.similarity_blocks(pairs, every_image, every_text)
+    if 4 * len(every_image) * len(every_text) <= WHOLE_MATRIX_BYTES:
+        blocks = list(blocks)  # else they are computed again at every pass
     image_ranks, text_ranks = ranks_from_blocks(lambda: blocks, image_of_text)  # first: it refuses NaN
     texts_of_image, images_of_text = propose(blocks, image_of_text, top)
 
     asking = torch.unique(image_of_text)  # an image without a text is no query; it stays a candidate
-    for_images = Candidates.of_images(asking, texts_of_image[asking], image_of_text)
-    for_texts = Candidates.of_texts(images_of_text, image_of_text)
-    table = CellTable(len(pairs.texts), [for_images, for_texts])
-    cells: Any = model.similarity_blocks(pairs, every_image, every_text)
-    table.fill(cells, progress)
-    final_image_ranks = image_ranks.clone()
-    final_image_ranks[asking] = reranked(for_images, table, image_ranks[asking])
-    final_text_ranks = reranked(for_texts, table, text_ranks)
+    for_images = texts_of_image[asking]
+    sides = [
+        (asking[:, None].expand_as(for_images), for_images),
+        (images_of_text, torch.arange(len(images_of_text))[:, None].expand_as(images_of_text)),
+    ]
+    # Each cell is computed once, image after image.
+    cells = torch.unique(torch.cat([(images * len(every_text) + texts).flatten() for images, texts in sides]))
+    matrix = model.similarity_blocks(pairs, every_image, every_text)
+    similarity = similarity_of(matrix, cells // len(every_text), cells % len(every_text), progress)
+    found = [
+        reranked(
+            similarity[torch.searchsorted(cells, images * len(every_text) + texts)],
+            image_of_text[texts] == images,
+            before,
+        )
+        for (images, texts), before in zip(sides, (image_ranks[asking], text_ranks), strict=True)
+    ]
+    final_image_ranks = image_ranks.index_copy(0, asking, found[0])
 
     reached = recall_from_ranks(image_ranks, text_ranks, ks=(top,))
     result = TwoStage(
-        figures=recall_from_ranks(final_image_ranks, final_text_ranks),
+        figures=recall_from_ranks(final_image_ranks, found[1]),
         top=top,
         proposer=recall_from_ranks(image_ranks, text_ranks),
         proposed={side: reached[f"{side}_r{top}"] for side in ("i2t", "t2i")},
-        cells=len(table),
-        share=len(table) / (len(every_image) * len(every_text)),
+        cells=len(cells),
+        share=len(cells) / (len(every_image) * len(every_text)),
         seconds=time.perf_counter() - start,
     )
-    return _compared(result, model, pairs, progress) if compare else result
+    if not compare:
+        return result
+    start = time.perf_counter()
+    whole = torch.cat(list(Watched(model, progress).similarity_blocks(pairs, every_image, every_text)))
+    full = recall(whole, pairs.image_of_text)
+    return replace(result, full=full, full_seconds=time.perf_counter() - start)
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The proposed cells of some queries, all tensors (queries, k): image, text, and whether they belong together."""
-
-    images: Tensor
-    texts: Tensor
-    right: Tensor
-
-    @classmethod
-    def of_images(cls, images: Tensor, texts: Tensor, image_of_text: Tensor) -> Candidates:
-        """Of images (queries,) that were proposed texts (queries, k)."""
-        return cls(images[:, None].expand_as(texts), texts, image_of_text[texts] == images[:, None])
-
-    @classmethod
-    def of_texts(cls, images: Tensor, image_of_text: Tensor) -> Candidates:
-        """Of all texts, which were proposed images (texts, k)."""
-        texts = torch.arange(len(images))
-        return cls(images, texts[:, None].expand_as(images), images == image_of_text[:, None])
+def similarity_of(matrix: Any, images: Tensor, texts: Tensor, progress: bool | None) -> Tensor:
+    """Similarities of single cells, (cells,), sorted by image, then text; raises InputError: one is NaN."""
+    pieces = counted(matrix.cells(images, texts), len(images), progress=progress, title="ranking the proposed")
+    similarity = torch.cat(list(pieces))
+    unknown = similarity.isnan().nonzero()
+    if len(unknown):
+        cell = int(unknown[0])
+        raise InputError(
+            f"the similarity of image {int(images[cell])} and text {int(texts[cell])} is NaN; NaN cannot be "
+            "ranked: look for features that are not finite, or a model that has diverged"
+        )
+    return similarity
 
 
-class CellTable:
-    """Similarities of the cells that several sets of candidates have, each computed once.
+def reranked(similarity: Tensor, right: Tensor, ranks: Tensor) -> Tensor:
+    """Rank (queries,) of each query's best right candidate among the wrong ones; its given rank where it has none.
 
     Args:
-        texts: number of texts (columns) of the whole matrix.
-        candidates: whose cells are wanted.
+        similarity, right: (queries, k) of the proposed, and whether they belong to the query.
+        ranks: (queries,).
     """
-
-    def __init__(self, texts: int, candidates: Sequence[Candidates]) -> None:
-        self.texts = texts
-        # Image after image, as models compute single cells.
-        self.numbers = torch.unique(torch.cat([self._number(part).flatten() for part in candidates]))
-        self.similarity = torch.empty(0)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def fill(self, scorer: ScoresCells, progress: bool | None) -> None:
-        """Compute the cells.
-
-        Raises:
-            InputError: one is NaN.
-        """
-        images, texts = self.numbers // self.texts, self.numbers % self.texts
-        pieces = counted(scorer.cells(images, texts), len(self), progress=progress, title="ranking the proposed")
-        self.similarity = torch.cat(list(pieces))
-        unknown = self.similarity.isnan().nonzero()
-        if len(unknown):
-            cell = int(unknown[0])
-            raise InputError(
-                f"the similarity of image {int(images[cell])} and text {int(texts[cell])} is NaN; NaN cannot be "
-                "ranked: look for features that are not finite, or a model that has diverged"
-            )
-
-    def of(self, candidates: Candidates) -> Tensor:
-        """Similarities (queries, k) of candidates the table was made for."""
-        return self.similarity[torch.searchsorted(self.numbers, self._number(candidates))]
-
-    def _number(self, candidates: Candidates) -> Tensor:
-        return candidates.images * self.texts + candidates.texts
-
-
-def reranked(candidates: Candidates, table: CellTable, ranks: Tensor) -> Tensor:
-    """Rank (queries,) of each query's best right candidate among the wrong ones; its given rank where it has none."""
-    similarity = table.of(candidates)
-    best = similarity.masked_fill(~candidates.right, -torch.inf).amax(dim=1, keepdim=True)
-    before = ((similarity >= best) & ~candidates.right).sum(dim=1)
-    return torch.where(candidates.right.any(dim=1), before, ranks)
-
-
-class ScoresCells(Protocol):
-    """What the second stage needs of a model's similarity matrix."""
-
-    def cells(self, image_index: Tensor, text_index: Tensor) -> Iterable[Tensor]:
-        """Similarities of single cells in order, in 1-d pieces; cells are sorted by image, then text."""
-        ...
-
-
-def _kept_if_small(blocks: Iterable[Tensor], pairs: Pairs) -> Iterable[Tensor]:
-    """The blocks, computed once and kept where they take little room, else computed again at every pass."""
-    small = 4 * len(pairs.images) * len(pairs.texts) <= WHOLE_MATRIX_BYTES
-    return list(blocks) if small else blocks
-
-
-def _compared(result: TwoStage, model: ScoresPairs, pairs: Pairs, progress: bool | None) -> TwoStage:
-    """The result with the figures of the whole matrix, which is computed once and held: its cells are expensive."""
-    start = time.perf_counter()
-    every_image, every_text = np.arange(len(pairs.images)), np.arange(len(pairs.texts))
-    matrix = torch.empty(len(every_image), len(every_text))
-    row = 0
-    for block in Watched(model, progress).similarity_blocks(pairs, every_image, every_text):
-        matrix[row : row + len(block)] = block
-        row += len(block)
-    full = recall(matrix, pairs.image_of_text)
-    return replace(result, full=full, full_seconds=time.perf_counter() - start)
+    best = similarity.masked_fill(~right, -torch.inf).amax(dim=1, keepdim=True)
+    before = ((similarity >= best) & ~right).sum(dim=1)
+    return torch.where(right.any(dim=1), before, ranks)
