@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # `as`: handed on
     from truepair.evaluation.two_stage import TwoStage as TwoStage
     from truepair.evaluation.two_stage import evaluate_two_stage as evaluate_two_stage
     from truepair.methods import build_method as build_method
-    from truepair.pages.audit.audited import audit_with_page as audit
+    from truepair.pages.audit.page import audit_with_page as audit
     from truepair.training.as_printed import as_printed as as_printed
     from truepair.training.fit import Run as Run
     from truepair.training.fit import fit as fit
@@ -87,7 +87,7 @@ class _Audit(ModuleType):
     """The package `truepair.audit`; called, it is the function."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        from truepair.pages.audit.audited import audit_with_page
+        from truepair.pages.audit.page import audit_with_page
 
         return audit_with_page(*arguments, **options)
 

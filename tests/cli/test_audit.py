@@ -21,7 +21,7 @@ from tests.audit.small_audits import (
 )
 from tests.data.formats.made_pictures import bomb, noise, picture_bytes
 from truepair.cli.main import main
-from truepair.pages.audit.audited import audit_with_page  # noqa: F401  loaded before a test replaces what it opens with
+from truepair.pages.audit.page import audit_with_page  # noqa: F401  loaded before a test replaces what it opens with
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.shared import DATA_HELP, say
+from truepair.cli.shared import DATA_HELP, add_command, say
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.phrases import aligned
 
@@ -24,14 +24,8 @@ example:
 
 
 def add_analyse(commands: Any) -> None:
-    """Add the command to those of the parser."""
-    parser = commands.add_parser(
-        "analyse",
-        help="what a DisNCL run has parted: leakage, retrieval by part, t-SNE, soft targets",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "what a DisNCL run has parted: leakage, retrieval by part, t-SNE, soft targets"
+    parser = add_command(commands, "analyse", run_analyse, about, DESCRIPTION, EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run of --method disncl")
     parser.add_argument(
         "--against",
@@ -49,7 +43,6 @@ def add_analyse(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of every estimate and draw [default: 0]")
     parser.add_argument("--device", default="auto", metavar="NAME", help=f"to encode on: {DEVICE_HELP} [default: auto]")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write [default: RUN/analysis]")
-    parser.set_defaults(command=run_analyse)
 
 
 def run_analyse(options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_option, add_options, given_options
-from truepair.cli.shared import DATA_HELP, add_reading, use_threads
+from truepair.cli.shared import DATA_HELP, add_command, add_reading, use_threads
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -30,14 +30,8 @@ examples:
 
 
 def add_audit(commands: Any) -> None:
-    """Add the command to those of the parser."""
-    parser = commands.add_parser(
-        "audit",
-        help="which pairs are mismatched, how sure that is, and what would fit",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "which pairs are mismatched, how sure that is, and what would fit"
+    parser = add_command(commands, "audit", run_audit, about, DESCRIPTION, EPILOG)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder for the results; an audit cut off goes on there"
@@ -72,7 +66,6 @@ def add_audit(commands: Any) -> None:
     trial.add_argument("--noise-index", type=Path, metavar="FILE", help="an index file of the field that says how")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
-    parser.set_defaults(command=run_audit)
 
 
 def run_audit(options: argparse.Namespace) -> None:
@@ -81,7 +74,7 @@ def run_audit(options: argparse.Namespace) -> None:
     from truepair.audit.folder import AuditFolder
     from truepair.audit.tables import summary_text
     from truepair.data.open import open as open_source
-    from truepair.pages.audit.audited import audit_with_page
+    from truepair.pages.audit.page import audit_with_page
 
     if options.noise and options.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")

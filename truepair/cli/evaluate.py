@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truepair.cli.figures import class_table, map_table, recall_table, two_stage_report
-from truepair.cli.shared import DATA_HELP, add_reading, given_reading
+from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
 
@@ -40,13 +40,8 @@ RUNs and DATA stand side by side; options go before or after them."""
 
 
 def add_evaluate(commands: Any) -> None:
-    parser = commands.add_parser(
-        "evaluate",
-        help="recall, ranks and rSum (or mAP by class) of a finished run, or of several together, on any data",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "recall, ranks and rSum (or mAP by class) of a finished run, or of several together, on any data"
+    parser = add_command(commands, "evaluate", run_evaluate, about, DESCRIPTION, EPILOG)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run; several: ensemble")
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
@@ -65,7 +60,6 @@ def add_evaluate(commands: Any) -> None:
         "--at", type=int, metavar="K", help="mAP of the first K as well, divided by min(K, right ones)"
     )
     classes.add_argument("--per-class", action="store_true", help="a table of the mAP of each class as well")
-    parser.set_defaults(command=run_evaluate)
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
@@ -80,7 +74,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
     if scored_by_class(options):
         from truepair.evaluation.class_retrieval import score_classes
 
-        scores = score_classes(Watched(model), labelled_pairs_of(options), at=options.at)
+        scores = score_classes(Watched(model), pairs_of(options, labelled=True), at=options.at)
         figures, rows = dict(scores.figures()), scores.by_class()
         print(map_table({options.split: figures}))
         if options.per_class:
@@ -90,9 +84,15 @@ def run_evaluate(options: argparse.Namespace) -> None:
         figures = evaluate(Watched(model), pairs_of(options), folds=options.folds)
         print(recall_table({options.split: figures}))
     else:
+        from truepair.engines.ensemble_model import gives_cosines
         from truepair.evaluation.two_stage import evaluate_two_stage
 
-        proposer = proposer_of(options.propose, device)
+        proposer = ensemble_of([options.propose], device)
+        if not gives_cosines(proposer.models[0]):
+            raise InputError(
+                f"--propose {options.propose}: it has a local engine, which would compute every cell itself; propose "
+                "with a run of --model global"
+            )
         found = evaluate_two_stage(proposer, model, pairs_of(options), top=options.top, compare=options.compare)
         figures = found.to_dict()
         print(two_stage_report(found))
@@ -101,11 +101,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse, before anything is loaded, what does not go together.
-
-    Raises:
-        InputError: it does not.
-    """
+    """Refuse, before anything is loaded, what does not go together."""
     from truepair.training.run_folder import RunFolder
 
     if RunFolder(Path(options.data)).config.exists():
@@ -157,12 +153,7 @@ def scored_by_class(options: argparse.Namespace) -> bool:
 
 
 def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
-    """The models of finished runs as one; one alone is itself.
-
-    Raises:
-        RunFolderError: a run is missing or not finished.
-        InputError: they cannot answer together.
-    """
+    """The models of finished runs as one; one alone is itself."""
     from truepair.engines.ensemble_model import EnsembleModel
     from truepair.training.fit import open_run
 
@@ -175,52 +166,26 @@ def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
     return EnsembleModel([open_run(run).model.to(device) for run in runs], names=[str(run) for run in runs])
 
 
-def proposer_of(run: Path, device: torch.device) -> EnsembleModel:
-    """The model of the run that proposes.
+def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
+    """The pairs to evaluate on; data that a run was trained on are read and split as that run did it.
 
-    Raises:
-        InputError: it is a local engine, or as `ensemble_of`.
+    Where the classes of labels count, only a run of the same labels says so: its classes are those of the model.
     """
-    from truepair.engines.ensemble_model import gives_cosines
-
-    proposer = ensemble_of([run], device)
-    if not gives_cosines(proposer.models[0]):
-        raise InputError(
-            f"--propose {run}: it has a local engine, which would compute every cell itself; propose with a run of "
-            "--model global"
-        )
-    return proposer
-
-
-def pairs_of(options: argparse.Namespace) -> Pairs:
-    """The pairs to evaluate on; data that a run was trained on are read and split as that run did it."""
-    from truepair.data.config import DataConfig
-    from truepair.data.open import load
-    from truepair.training.run_folder import RunFolder
-
-    asked, kept = DataConfig(options.data).resolved().source, {}
-    for config in [RunFolder(run).read_config() for run in options.runs]:
-        if (config.get("data") or {}).get("source") == asked:
-            kept = vars(replace(DataConfig.read(config["data"]).reading, label=None))
-            break
-    pairs = load(options.data, options.split, **{**kept, **given_reading(options)})
-    return pairs if options.images is None else pairs.first_images(options.images)
-
-
-def labelled_pairs_of(options: argparse.Namespace) -> Pairs:
-    """The labelled pairs to evaluate on; data that a run was trained on as that run read them: the same classes."""
     from truepair.data.config import DataConfig
     from truepair.data.open import load, load_splits
     from truepair.training.run_folder import RunFolder
 
-    asked = DataConfig(options.data).resolved().source
+    asked, given = DataConfig(options.data).resolved().source, given_reading(options)
     pairs = None
     for config in [RunFolder(run).read_config() for run in options.runs]:
         data = config.get("data") or {}
-        if data.get("source") == asked and options.label in (None, data.get("label")):
+        if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
+            continue
+        if labelled:
             splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
-            pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}.get(options.split)
-            break
-    if pairs is None:
-        pairs = load(options.data, options.split, **given_reading(options))
+            pairs = getattr(splits, options.split, None)
+        else:
+            given = {**vars(replace(DataConfig.read(data).reading, label=None)), **given}
+        break
+    pairs = load(options.data, options.split, **given) if pairs is None else pairs
     return pairs if options.images is None else pairs.first_images(options.images)

@@ -29,17 +29,8 @@ def two_stage_report(found: TwoStage) -> str:
 
 def recall_table(rows: dict[str, dict[str, float]]) -> str:
     """Recall both ways, one row a split or way, aligned."""
-    columns = [
-        "i2t_r1",
-        "i2t_r5",
-        "i2t_r10",
-        "t2i_r1",
-        "t2i_r5",
-        "t2i_r10",
-        "rsum",
-        "i2t_median_rank",
-        "t2i_median_rank",
-    ]
+    columns = [f"{way}_r{k}" for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    columns += ["rsum", "i2t_median_rank", "t2i_median_rank"]
     titles = ["i→t R@1", "R@5", "R@10", "t→i R@1", "R@5", "R@10", "rSum", "i→t median", "t→i median"]
     widths = [max(len(title), 5) for title in titles]
     names = max(6, *(len(name) for name in rows))

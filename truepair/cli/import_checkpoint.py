@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.shared import add_command
+
 DESCRIPTION = """\
 Make a run of an SGR or SAF model that SGRAF, NCR, DECL, GSC or CRCL published, for truepair evaluate. Nothing in the
 file is executed. Of a file with two networks (NCR, GSC+) the run is their ensemble, as their authors score it.
@@ -16,12 +18,8 @@ as quotation marks and "mr."; the words of the vocabulary that are therefore nev
 
 
 def add_import(commands: Any) -> None:
-    parser = commands.add_parser(
-        "import",
-        help="make a run of a model that SGRAF, NCR, DECL, GSC or CRCL published",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "make a run of a model that SGRAF, NCR, DECL, GSC or CRCL published"
+    parser = add_command(commands, "import", run_import, about, DESCRIPTION)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="file of torch.save (….pth.tar)")
     parser.add_argument(
         "--vocabulary",
@@ -32,7 +30,6 @@ def add_import(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="run folder, new or empty")
     parser.add_argument("--which", choices=["A", "B"], help="one network of a file with two [default: both]")
-    parser.set_defaults(command=run_import)
 
 
 def run_import(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.shared import say
+from truepair.cli.shared import add_command, say
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError
 from truepair.phrases import aligned
@@ -26,14 +26,8 @@ example:
 
 
 def add_labels(commands: Any) -> None:
-    """Add the command to those of the parser."""
-    parser = commands.add_parser(
-        "labels",
-        help="the class labels a run doubts most, with the class it proposes",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "the class labels a run doubts most, with the class it proposes"
+    parser = add_command(commands, "labels", run_labels, about, DESCRIPTION, EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run that learned from labels")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write [default: RUN/labels]")
     parser.add_argument("--top", type=int, default=20, metavar="N", help="labels to show [default: 20]")
@@ -44,7 +38,6 @@ def add_labels(commands: Any) -> None:
         help="split to retrieve in and to draw features and examples from [default: test]",
     )
     parser.add_argument("--device", default="auto", metavar="NAME", help=f"to encode on: {DEVICE_HELP} [default: auto]")
-    parser.set_defaults(command=run_labels)
 
 
 def run_labels(options: argparse.Namespace) -> None:

@@ -14,7 +14,6 @@ COMPARISON = Path("report")
 
 
 def add_report(commands: Any) -> None:
-    """Add the command to those of the parser."""
     parser = commands.add_parser(
         "report",
         help="how runs divided their pairs, epoch by epoch: tables, distributions, examples",
@@ -61,11 +60,7 @@ def run_report(options: argparse.Namespace) -> None:
 
 
 def names_of(runs: Sequence[Path]) -> list[str]:
-    """Each run by as much of the end of its path as tells it from the others.
-
-    Raises:
-        InputError: a run is given twice.
-    """
+    """Each run by as much of the end of its path as tells it from the others; a run given twice is refused."""
     places = [run.resolve() for run in runs]
     for run, place in zip(runs, places, strict=True):
         if places.count(place) > 1:

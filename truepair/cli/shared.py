@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from truepair.errors import InputError
@@ -14,6 +15,21 @@ DATA_HELP = (
     "(s3://bucket/folder); a folder in the field's precomp layout; a file of labelled features (.mat, .npz, .h5, …) or "
     "Wikipedia's folder; or scenes, the built-in drawings (scenes:500 for 500 training pictures)"
 )
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], about: str, description: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command to those of the parser; description and epilog are shown as they are."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=run)
+    return parser
 
 
 def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True) -> None:
@@ -36,11 +52,7 @@ def given_reading(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def use_threads(count: int | None) -> None:
-    """CPU threads of torch; None leaves them as they are.
-
-    Raises:
-        InputError: fewer than one.
-    """
+    """CPU threads of torch; None leaves them as they are. Raises InputError: fewer than one."""
     if count is None:
         return
     if count < 1:

@@ -107,11 +107,7 @@ def run_train(options: argparse.Namespace) -> None:
 
 
 def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
-    """A run is resumed with what its folder says; an option beside it would have no effect.
-
-    Raises:
-        InputError: there is one.
-    """
+    """A run is resumed with what its folder says; an option beside it would have no effect, and is refused."""
     known = {"command", "data", "out", "resume", "threads", "quiet", "method", "model"}
     others = [name for name in vars(options) if name not in known]
     others += [name for name in ("method", "model", "threads") if getattr(options, name) is not None]
@@ -123,11 +119,7 @@ def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
 
 
 def job_of(options: argparse.Namespace) -> Any:
-    """The `Job` the command line describes.
-
-    Raises:
-        InputError: an option of another method than the chosen one was given, or a value is out of range.
-    """
+    """The `Job` the command line describes; an option of another method or engine than the chosen ones is refused."""
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup
 
@@ -157,11 +149,7 @@ def job_of(options: argparse.Namespace) -> Any:
 
 
 def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> Any:
-    """The `Job` that the method's paper describes, with the options beside it that the paper leaves open.
-
-    Raises:
-        InputError: an option contradicts what is printed, or the paper reports no such engine.
-    """
+    """The `Job` that the method's paper describes, with the options beside it that it leaves open, and no others."""
     from truepair.training.as_printed import as_printed
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup

@@ -43,7 +43,16 @@ class EnsembleModel:
                 f"an ensemble of {len(self.models)} models with {len(self.names)} names; expected at least one model "
                 "and one name for each"
             )
-        self._check_scales()
+        by_scale: dict[str, str] = {}
+        for name, model in zip(self.names, self.models, strict=True):
+            by_scale.setdefault("cosines" if gives_cosines(model) else "σ(r)", name)
+        if len(by_scale) > 1:
+            described = ", ".join(f"{name} gives {scale}" for scale, name in by_scale.items())
+            raise InputError(
+                f"{described}: their mean has no meaning, since the two spread over different ranges; put global "
+                "models together with global ones and local with local, or let the global one propose what the local "
+                "one ranks (evaluate_two_stage; on the command line --propose)"
+            )
 
     def similarity_blocks(
         self, pairs: Pairs, image_rows: IntArray, text_rows: IntArray, *, memory_bytes: int = 256 << 20
@@ -87,18 +96,6 @@ class EnsembleModel:
             return self.models[member].similarity_blocks(pairs, image_rows, text_rows, memory_bytes=memory_bytes)
         except InputError as error:
             raise InputError(f"{self.names[member]}: {error}") from error
-
-    def _check_scales(self) -> None:
-        by_scale: dict[str, str] = {}
-        for name, model in zip(self.names, self.models, strict=True):
-            by_scale.setdefault("cosines" if gives_cosines(model) else "σ(r)", name)
-        if len(by_scale) > 1:
-            described = ", ".join(f"{name} gives {scale}" for scale, name in by_scale.items())
-            raise InputError(
-                f"{described}: their mean has no meaning, since the two spread over different ranges; put global "
-                "models together with global ones and local with local, or let the global one propose what the local "
-                "one ranks (evaluate_two_stage; on the command line --propose)"
-            )
 
 
 class EnsembleBlocks:

@@ -35,7 +35,8 @@ def read_both_ways(gru: nn.GRU, embedding: Tensor, words: Tensor, lengths: Tenso
 
 def _read_on_cpu(gru: nn.GRU, embedding: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
     lengths, order = lengths.sort(descending=True, stable=True)
-    step, caption = _steps(lengths)
+    # Step and caption of every word, step by step: both (T,).
+    step, caption = (torch.arange(int(lengths[0]))[:, None] < lengths[None, :]).nonzero(as_tuple=True)
     alive = torch.bincount(step).tolist()  # captions that have a word at each step: a prefix of `order`
     distinct, which = torch.unique(words[order[caption], step], return_inverse=True)
     vectors = embedding[distinct]
@@ -52,13 +53,6 @@ def _read_on_cpu(gru: nn.GRU, embedding: Tensor, words: Tensor, lengths: Tensor)
     padded = total.new_zeros(words.shape[0] * words.shape[1], total.shape[1])
     place = order[caption] * words.shape[1] + step
     return padded.index_copy(0, place, total / 2).view(*words.shape, -1)
-
-
-def _steps(lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """(step, caption) of every word, step by step, for captions sorted from longest to shortest: both (T,)."""
-    present = torch.arange(int(lengths[0]))[:, None] < lengths[None, :]
-    step, caption = present.nonzero(as_tuple=True)
-    return step, caption
 
 
 class _Scan(torch.autograd.Function):

@@ -50,10 +50,7 @@ class AttentionFiltration(nn.Module):
             for chunk in chunks:
                 logits, nodes = self.logits(chunk)
                 (vectors,) = self.filtered(chunk, nodes, [self.normalized(logits, mean, variance)])
-                yield chunk.rows, chunk.columns, vectors
-                if mirrored:
-                    apart = (chunk.rows != chunk.columns).nonzero().squeeze(1)
-                    yield chunk.columns[apart], chunk.rows[apart], vectors[apart]
+                yield from chunk.placed(vectors, vectors if mirrored else None)
             return
         every = [(chunk, *self.logits(chunk)) for chunk in chunks]
         mean, variance = self.column_statistics([(chunk, logits) for chunk, logits, _ in every], columns, mirrored)
@@ -63,10 +60,7 @@ class AttentionFiltration(nn.Module):
             owners = [side.repeat_interleave(sizes) for side in sides]
             normalized = [self.normalized(logits, mean[owner], variance[owner]) for owner in owners]
             vectors, *mirror = self.filtered(chunk, nodes, normalized)
-            yield chunk.rows, chunk.columns, vectors
-            for others in mirror:
-                apart = (chunk.rows != chunk.columns).nonzero().squeeze(1)
-                yield chunk.columns[apart], chunk.rows[apart], others[apart]
+            yield from chunk.placed(vectors, mirror[0] if mirror else None)
 
     def kept(self, nodes: int) -> int:
         """Numbers that `keep` keeps: nothing here is worth computing again."""

@@ -104,6 +104,13 @@ class PairNodes:
     rows: Tensor
     columns: Tensor
 
+    def placed(self, vectors: Tensor, mirror: Tensor | None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Rows, columns and vectors of the pairs, then of their mirror images, where there are; (i, i) has none."""
+        yield self.rows, self.columns, vectors
+        if mirror is not None:
+            apart = (self.rows != self.columns).nonzero().squeeze(1)
+            yield self.columns[apart], self.rows[apart], mirror[apart]
+
     def sizes(self) -> Tensor:
         """Number of nodes of every pair, absent ones included: (pairs,) int64."""
         sizes = torch.tensor([group.size for group in self.groups], device=self.rows.device)

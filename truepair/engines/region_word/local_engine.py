@@ -3,24 +3,7 @@
 Both compare every word with the regions it attends to and the two wholes with each other, then reason (SGR) or filter
 (SAF) on these similarity vectors and end in one free logit r.
 
-Modules and those of the released SGRAF code (`img_enc`, `txt_enc`, `sim_enc`), parameter by parameter:
-
-    regions.linear                 img_enc.fc
-    words.embed, words.read        txt_enc.embed, txt_enc.cap_rnn
-    image_attention.local          sim_enc.v_global_w.embedding_local.0
-    image_attention.local_norm     sim_enc.v_global_w.embedding_local.1
-    image_attention.whole          sim_enc.v_global_w.embedding_global.0
-    image_attention.whole_norm     sim_enc.v_global_w.embedding_global.1
-    image_attention.common         sim_enc.v_global_w.embedding_common.0
-    text_attention.local           sim_enc.t_global_w.embedding_local.0
-    text_attention.whole           sim_enc.t_global_w.embedding_global.0
-    text_attention.common          sim_enc.t_global_w.embedding_common.0
-    align.local, align.whole       sim_enc.sim_tranloc_w, sim_enc.sim_tranglo_w
-    head.steps.k.query             sim_enc.SGR_module.k.graph_query_w
-    head.steps.k.key               sim_enc.SGR_module.k.graph_key_w
-    head.steps.k.graph             sim_enc.SGR_module.k.sim_graph_w
-    head.attention, head.norm      sim_enc.SAF_module.attn_sim_w, sim_enc.SAF_module.bn
-    score                          sim_enc.sim_eval_w
+`truepair/engines/released/names.py` has the modules of the released SGRAF code beside those here.
 
 Decided, where the released codes differ from the equations or from each other:
 

@@ -81,27 +81,22 @@ def read_released(path: Path | str) -> list[ReleasedModel]:
         )
     options = content.get("opt")
     options = vars(options) if isinstance(options, argparse.Namespace) else options
-    check_options(path, options if isinstance(options, Mapping) else {})
-    source = {key: plain(value) for key, value in content.items() if isinstance(key, str) and is_small(value)}
-    return [read_network(f"{path}: {entry}", ENTRIES[entry], content[entry], source) for entry in entries]
-
-
-def check_options(path: Path, options: Mapping[str, Any]) -> None:
-    """Refuse options that change what a network computes and that no tensor shows."""
+    # Of these no tensor shows that they change what a network computes.
     for name, side in (("no_imgnorm", "regions"), ("no_txtnorm", "words")):
-        if options.get(name):
+        if isinstance(options, Mapping) and options.get(name):
             raise InputError(
                 f"{path}: trained with {name}, that is with {side} that are not normalised; the engine here always "
                 "normalises them, so its similarities would be others"
             )
+    small = (
+        str | int | float | argparse.Namespace | None
+    )  # what says something about a checkpoint, and is not its content
+    source = {key: plain(value) for key, value in content.items() if isinstance(key, str) and isinstance(value, small)}
+    return [read_network(f"{path}: {entry}", ENTRIES[entry], content[entry], source) for entry in entries]
 
 
 def read_network(place: str, name: str, value: Any, source: dict[str, Any]) -> ReleasedModel:
-    """One network, from its list of state dicts.
-
-    Raises:
-        InputError: see `read_released`.
-    """
+    """One network, from its list of state dicts."""
     released = named_tensors(place, state_dicts(place, value))
     kind, config, sizes = measured(place, released)
     with torch.device("meta"):
@@ -143,17 +138,16 @@ def state_dicts(place: str, value: Any) -> list[dict[str, Any]]:
         )
     if is_dict[:3] != [True, True, True] or any(is_dict[3:]):
         raise InputError(f"{place} is a list of {listed(type(part).__name__ for part in value)}; {expected}")
-    odd = [type(part).__name__ for part in value[3:] if not is_per_pair(part)]
+    odd = [
+        type(part).__name__
+        for part in value[3:]
+        if not (isinstance(part, SkippedArray) or (isinstance(part, Tensor) and part.ndim == 1))
+    ]
     if odd:
         raise InputError(
             f"{place}: after the three state dicts comes {listed(odd)}; expected vectors, as GSC adds them"
         )
     return list(value[:3])
-
-
-def is_per_pair(part: Any) -> bool:
-    """Whether this can be a value of every training pair, which no similarity depends on: a vector, or an array."""
-    return isinstance(part, SkippedArray) or (isinstance(part, Tensor) and part.ndim == 1)
 
 
 def named_tensors(place: str, parts: list[dict[str, Any]]) -> dict[str, Tensor]:
@@ -209,11 +203,7 @@ def measured(
 
 
 def usable(place: str, name: str, tensor: Tensor) -> Tensor:
-    """The tensor in the type the engine has, float32 but for counters.
-
-    Raises:
-        InputError: it holds NaN or infinity, or a negative variance, of which NaN would come.
-    """
+    """The tensor in the type the engine has, float32 but for counters; values of which NaN would come are refused."""
     if name.endswith(COUNTER):
         return tensor.to(torch.int64)
     if not tensor.is_floating_point():
@@ -237,11 +227,6 @@ def described(config: SGRConfig | SAFConfig, sizes: InputSizes) -> str:
         f"feature width {sizes.feature_width}, {sizes.regions} regions, {sizes.vocabulary_size} words of width "
         f"{config.word_width}, embedding width {config.width}, similarity width {config.similarity_width}{steps}"
     )
-
-
-def is_small(value: Any) -> bool:
-    """Whether an entry of a checkpoint says something about it, rather than being its content."""
-    return isinstance(value, str | int | float | argparse.Namespace | None)
 
 
 def plain(value: Any, depth: int = 4) -> Any:

@@ -1,4 +1,4 @@
-"""Parameter names of SGRAF's code and ours: the table of `local_engine.py`, in both directions.
+"""Parameter names of SGRAF's code and of `LocalEngine`, in both directions.
 
 A full name there is the encoder and the name in its state dict: `img_enc.fc.weight`.
 """

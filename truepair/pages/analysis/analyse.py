@@ -14,8 +14,9 @@ from truepair.data.pairs import Pairs
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
 from truepair.evaluation import evaluate
+from truepair.evaluation.mutual_information import FEWEST_SAMPLES
 from truepair.pages.analysis.embedding import Embedding, embed
-from truepair.pages.analysis.leakage import Leakage, enough_rows, leakage
+from truepair.pages.analysis.leakage import Leakage, leakage
 from truepair.pages.analysis.probes import probe_scenes
 from truepair.pages.analysis.retrieval import (
     MOST_FITTED,
@@ -153,26 +154,18 @@ def analyse_run(
     split, fitted = encoded(subject, pairs), encoded(subject, fitted_pairs)
     rows = split if leakage_pairs is pairs else encoded(subject, leakage_pairs)
     found = None
-    if enough_rows(len(one_caption_each(leakage_pairs))):
+    if len(one_caption_each(leakage_pairs)) >= FEWEST_SAMPLES:
         say(f"{subject.name}: estimating information")
         found = leakage(rows, noise=noise, seed=seed)
     say(f"{subject.name}: retrieval")
-    retrieval = retrieval_of(subject, split, fitted, seed)
+    retrieval, linear = retrieval_of(subject, split, fitted, seed), explained(split, fitted, seed)
     say(f"{subject.name}: t-SNE")
     embedding = embed(split, seed=seed)
     probes = None
     if is_drawn(source):
         say(f"{subject.name}: probes")
         probes = probe_scenes(subject.model, seed=seed, noise=noise)
-    return RunAnalysis(
-        subject.name,
-        subject.options,
-        found,
-        explained(split, fitted, seed),
-        retrieval,
-        embedding,
-        probes,
-    )
+    return RunAnalysis(subject.name, subject.options, found, linear, retrieval, embedding, probes)
 
 
 def retrieval_of(subject: Subject, split: Split, fitted: Split, seed: int) -> dict[str, Figures]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from truepair.data.pairs import Array
 from truepair.pages.analysis.subject import Split, drawn_rows, one_caption_each
-from truepair.pages.kit.canvas import BLUE, DPI, GREEN, ORANGE, PURPLE, styled
+from truepair.pages.kit.canvas import BLUE, DPI, GREEN, ORANGE, PURPLE, marks, styled
 from truepair.seeding import generator, seed_sequence
 
 PAIRS = 500
@@ -90,15 +90,6 @@ def scatter(embedding: Embedding) -> Figure:
         axes.set_axis_off()
         for name, points in embedding.points.items():
             colour, marker = LOOKS[name]
-            filling = "none" if name in HOLLOW else colour
-            axes.plot(
-                *points.T,
-                marker,
-                color=colour,
-                markerfacecolor=filling,
-                markersize=3,
-                markeredgewidth=0.6,
-                label=TITLES[name],
-            )
+            marks(axes, points, colour, marker, TITLES[name], hollow=name in HOLLOW)
         figure.legend(loc="outside upper center", ncols=2)
     return figure

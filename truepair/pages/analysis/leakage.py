@@ -38,7 +38,7 @@ from torch import Tensor
 
 from truepair.data.pairs import Array
 from truepair.evaluation import jensen_shannon_information, mine
-from truepair.evaluation.mutual_information import ESTIMATE_PAIRS, FEWEST_SAMPLES, TRAINED_SHARE, VALIDATED_SHARE
+from truepair.evaluation.mutual_information import ESTIMATE_PAIRS, TRAINED_SHARE, VALIDATED_SHARE
 from truepair.losses.information import blurred
 from truepair.pages.analysis.subject import Split, one_caption_each
 from truepair.seeding import generator
@@ -103,10 +103,6 @@ def leakage(split: Split, *, noise: float = 0.0, seed: int) -> dict[str, Leakage
         taken = torch.from_numpy(index[chosen])
         found[side] = leakage_between(part.invariant[taken], part.exclusive[taken], SIDES[side], noise=noise, seed=seed)
     return found
-
-
-def enough_rows(split_size: int) -> bool:
-    return split_size >= FEWEST_SAMPLES
 
 
 def leakage_between(

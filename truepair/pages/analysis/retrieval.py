@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 
 import numpy as np
 import torch
@@ -29,12 +30,8 @@ Figures = dict[str, float]
 Chosen = Callable[[EncodedParts], Tensor]
 
 
-def invariant(parts: EncodedParts) -> Tensor:
-    return parts.invariant
-
-
-def exclusive(parts: EncodedParts) -> Tensor:
-    return parts.exclusive
+invariant: Chosen = attrgetter("invariant")
+exclusive: Chosen = attrgetter("exclusive")
 
 
 def cosine_recall(split: Split, part: Chosen) -> Figures:

@@ -7,9 +7,8 @@ text j is (1 − β3) times the probability that text i, the image's own, finds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +21,14 @@ from truepair.seeding import generator
 
 QUERIES, HARDEST = 4, 3
 TOP_SHARE = 0.1
+
+
+class Direction(NamedTuple):
+    """Similarity, probability (eq. 5) and soft target of N queries (rows) for N candidates, (N, N) each."""
+
+    similarity: Tensor
+    probability: Tensor
+    target: Tensor
 
 
 @dataclass(frozen=True)
@@ -63,15 +70,6 @@ class SoftExamples:
     queries: list[SoftExample]
 
 
-@dataclass(frozen=True)
-class Direction:
-    """Similarity, probability (eq. 5) and soft target of N queries (rows) for N candidates, (N, N) each."""
-
-    similarity: Tensor
-    probability: Tensor
-    target: Tensor
-
-
 def soft_examples(subject: Subject, pairs: Pairs, *, seed: int) -> SoftExamples:
     """Some image queries and some text queries, drawn by chance, among as many pairs as the run had in a batch."""
     batch = int(subject.config["training"]["batch_size"])
@@ -85,7 +83,7 @@ def soft_examples(subject: Subject, pairs: Pairs, *, seed: int) -> SoftExamples:
     return SoftExamples(len(rows), temperature, given, found)
 
 
-def directions(similarity: Tensor, *, temperature: float, given: float) -> Mapping[str, Direction]:
+def directions(similarity: Tensor, *, temperature: float, given: float) -> dict[str, Direction]:
     """Both directions, by what is queried with.
 
     Args:
@@ -110,9 +108,7 @@ def example(query: str, place: int, way: Direction, rows: Rows) -> SoftExample:
             Candidate(
                 role,
                 int(candidates[other]),
-                float(way.similarity[place, other]),
-                float(way.probability[place, other]),
-                float(way.target[place, other]),
+                *(float(values[place, other]) for values in way),
             )
             for role, other in roles(way.similarity[place], place)
         ],

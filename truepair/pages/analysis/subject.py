@@ -56,12 +56,7 @@ class Rows:
 
 
 def open_subject(path: Path, *, device: torch.device | None = None) -> Subject:
-    """A finished run of `--method disncl`.
-
-    Raises:
-        RunFolderError: there is no run, or it is not finished.
-        InputError: the run is of another method.
-    """
+    """A finished run of `--method disncl`; any other is refused."""
     run = open_run(path)
     config = run.folder.read_config()
     method = (config.get("method") or {}).get("name")
@@ -75,11 +70,7 @@ def open_subject(path: Path, *, device: torch.device | None = None) -> Subject:
 
 
 def source_of(subject: Subject, data: str | None) -> str:
-    """The data to look at the run with: what was asked for, else what it was trained on.
-
-    Raises:
-        InputError: the run does not name its data, or they are not there any more.
-    """
+    """The data to look at the run with: what was asked for, else what it was trained on, where that is still there."""
     if data is not None:
         return data
     source = (subject.config.get("data") or {}).get("source")
@@ -91,11 +82,7 @@ def source_of(subject: Subject, data: str | None) -> str:
 
 
 def load_analysed(source: str, split: str) -> Pairs:
-    """The pairs of a split, each text in exactly one of them, as retrieval asks.
-
-    Raises:
-        InputError: the data or the split are not there, a text has several images, or there are fewer than two pairs.
-    """
+    """The pairs of a split, at least two, each text in exactly one of them, as retrieval asks."""
     pairs = load(source, split)
     if len(np.unique(pairs.image_of_text)) < 2:
         raise InputError(f"{pairs.name}: fewer than two images have a caption; there is nothing to compare")

@@ -21,11 +21,7 @@ RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
 
 
 def write_analysis(analysis: Analysis, out: Path) -> tuple[Path, Path]:
-    """Write page and `analysis.json` into a folder, each whole or not at all; returns their paths.
-
-    Raises:
-        TruepairError: the folder cannot be made, or a file not written.
-    """
+    """Write page and `analysis.json` into a folder, each whole or not at all; returns their paths."""
     page, facts = render_page(analysis), facts_of(analysis)
     make_folder(out)
     write_text_atomically(out / PAGE, page)

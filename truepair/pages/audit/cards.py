@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,30 +26,6 @@ class Shown:
     pair_id: str
     picture: Picture
     caption: str
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A pair to take the caption or the image from, and how well that fits, in [0, 1]."""
-
-    pair: Shown
-    fit: float
-
-
-@dataclass(frozen=True)
-class Card:
-    """A scored pair; `mismatched` is None where the truth is unknown."""
-
-    rank: int
-    pair: Shown
-    p_match: float
-    similarity: float
-    flagged: bool
-    reason: str
-    indicators: list[tuple[str, float | None]]
-    mismatched: bool | None
-    caption: Proposal | None
-    image: Proposal | None
 
 
 class Cards:
@@ -85,30 +62,26 @@ class Cards:
                 self.sources[row] = None
         return self.sources[row]
 
-    def card(self, rank: int, row: int, *, proposals: bool = True) -> Card:
+    def card(self, rank: int, row: int, *, proposals: bool = True) -> dict[str, Any]:
+        """A scored pair; `mismatched` is None where the truth is unknown."""
         result, position = self.result, int(self.result.at(np.array(row)))
-        return Card(
-            rank=rank,
-            pair=self.shown(row),
-            p_match=float(result.verdict.p_match[position]),
-            similarity=float(result.similarity[position]),
-            flagged=bool(result.verdict.flagged[position]),
-            reason=result.reasons[position],
-            indicators=[(name, plain(float(values[position]))) for name, values in result.indicators.items()],
-            mismatched=None if result.mismatched is None else bool(result.mismatched[position]),
-            caption=self.proposal(row, "caption") if proposals else None,
-            image=self.proposal(row, "image") if proposals else None,
-        )
+        return {
+            "rank": rank,
+            "pair": self.shown(row),
+            "p_match": float(result.verdict.p_match[position]),
+            "similarity": float(result.similarity[position]),
+            "flagged": bool(result.verdict.flagged[position]),
+            "reason": result.reasons[position],
+            "indicators": [(name, plain(float(values[position]))) for name, values in result.indicators.items()],
+            "mismatched": None if result.mismatched is None else bool(result.mismatched[position]),
+            "caption": self.proposal(row, "caption") if proposals else None,
+            "image": self.proposal(row, "image") if proposals else None,
+        }
 
-    def proposal(self, row: int, side: str) -> Proposal | None:
+    def proposal(self, row: int, side: str) -> dict[str, Any] | None:
+        """A pair to take the caption or the image from, and how well that fits, in [0, 1]."""
         seat, found = self.seats.get(row), self.result.rematch
         if seat is None:
             return None
-        source, fit = (
-            (found.caption_from, found.caption_fit) if side == "caption" else (found.image_from, found.image_fit)
-        )
-        return (
-            None
-            if source[seat] < 0 or source[seat] == row
-            else Proposal(self.shown(int(source[seat])), float(fit[seat]))
-        )
+        source, fit = getattr(found, f"{side}_from")[seat], getattr(found, f"{side}_fit")[seat]
+        return None if source < 0 or source == row else {"pair": self.shown(int(source)), "fit": float(fit)}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truepair.audit.audit import audit
 from truepair.audit.result import AuditResult
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.tables.summary import (
@@ -28,6 +29,11 @@ from truepair.pages.kit.page import clipped, render, tight
 from truepair.phrases import percent_span
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
+
+
+def audit_with_page(*arguments: Any, **options: Any) -> AuditResult:
+    """`truepair.audit` as people call it: where it writes to a folder, report.html is there, too."""
+    return audit(*arguments, page=render_page, **options)
 
 
 def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -> str:

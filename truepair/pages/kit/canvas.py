@@ -61,6 +61,12 @@ def empty_figure(horizontal: str, vertical: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
+def marks(axes: Axes, points: Any, colour: str, marker: str, label: str, *, hollow: bool) -> list[Any]:
+    """Items in a plane, (n, 2), one small mark each; returns what a legend takes."""
+    look: dict[str, Any] = {"markersize": 3, "markeredgewidth": 0.6, "markerfacecolor": "none" if hollow else colour}
+    return axes.plot(*points.T, marker, color=colour, label=label, **look)
+
+
 def legend_above(figure: Figure, handles: Sequence[Any]) -> None:
     """Over the axes, where it hides nothing, in as few rows as its words allow."""
     labels = [shortened(str(handle.get_label())) for handle in handles]

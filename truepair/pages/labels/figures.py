@@ -19,6 +19,7 @@ from truepair.pages.kit.canvas import (
     RUN_MARKERS,
     empty_figure,
     legend_above,
+    marks,
     styled,
 )
 from truepair.pages.labels.trained import Planes
@@ -126,16 +127,9 @@ def scatter(axes: Axes, points: Array, labels: IntArray, shown: list[int], names
     for number, label in enumerate(shown):
         colour = RUN_COLOURS[number % len(RUN_COLOURS)]
         marker = RUN_MARKERS[(number + number // len(RUN_COLOURS)) % len(RUN_MARKERS)]
-        filling = colour if number < len(RUN_COLOURS) else "none"
-        handles += axes.plot(
-            *points[labels == label].T,
-            marker,
-            color=colour,
-            markerfacecolor=filling,
-            markersize=3,
-            markeredgewidth=0.6,
-            label=" " + shortened(names[label]),
-        )
+        hollow = number >= len(RUN_COLOURS)
+        points_of = points[labels == label]
+        handles += marks(axes, points_of, colour, marker, " " + shortened(names[label]), hollow=hollow)
     return handles
 
 

@@ -67,12 +67,11 @@ def inspect_labels(
     table, config = read_label_table(folder), folder.read_config()
     say("data")
     data, missing = find_data(config, split)
-    trained = None
+    images, trained = None, None
     if data is not None:
-        model = open_run(run).model
-        trained = look_at(
-            model if device is None else model.to(device), data.pairs, seed=config["training"]["seed"], say=say
-        )
+        images, pairs = data
+        model = open_run(run).model.to(device or torch.device("cpu"))
+        trained = look_at(model, pairs, seed=config["training"]["seed"], say=say)
     reference = table.given if table.truth is None else table.truth
     return Inspection(
         name=run.resolve().name,
@@ -83,7 +82,7 @@ def inspect_labels(
         against="given" if table.truth is None else "true",
         counts=confusion(table.corrected, reference, len(table.classes)),
         heat=mean_distribution(table.distribution, reference),
-        images=None if data is None else data.images,
+        images=images,
         trained=trained,
         missing=missing,
     )

@@ -12,7 +12,7 @@ from truepair.pages.kit.pictures import Album, Picture, pixels_of, png_source
 from truepair.pages.labels import figures
 from truepair.pages.labels.inspection import Inspection
 from truepair.pages.labels.table import suspect_facts
-from truepair.pages.labels.trained import HITS, QUERIES, Trained
+from truepair.pages.labels.trained import HITS, QUERIES
 
 MOST_MOVES = 15
 
@@ -41,7 +41,7 @@ def render_page(found: Inspection, *, top: int) -> str:
         placed=0 if trained.planes is None else len(trained.planes.image_labels),
         words=trained.pairs.texts.features is None,
         curves=data_source(png_of(figures.precision_recall_curves(trained.scores.precision_recall()))),
-        levels=levels_of(trained),
+        levels=list(zip(*(values[::10] for values in vars(trained.scores.precision_recall()).values()), strict=True)),
         figures=trained.scores.figures(),
         by_class=trained.scores.by_class(),
         queries=QUERIES,
@@ -72,12 +72,3 @@ def moves_of(found: Inspection) -> list[tuple[str, str, int]]:
     cells = [divmod(int(cell), len(counts)) for cell in order]
     names = found.table.classes
     return [(names[row], names[column], int(counts[row, column])) for row, column in cells if counts[row, column]]
-
-
-def levels_of(trained: Trained) -> list[dict[str, Any]]:
-    """Precision at every tenth of recall, for those who cannot read the curve."""
-    curves = trained.scores.precision_recall()
-    return [
-        {"recall": curves.recall[level], "i2t": curves.i2t[level], "t2i": curves.t2i[level]}
-        for level in range(0, 101, 10)
-    ]

@@ -74,10 +74,7 @@ class LabelTable:
 def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
     """What there is to say of one label, as labels.json has it."""
     return {
-        "pair_id": table.pair_id[row],
-        "image": table.image[row],
-        "text": table.text[row],
-        "caption": table.caption[row],
+        **{name: getattr(table, name)[row] for name in ("pair_id", "image", "text", "caption")},
         "given": table.classes[table.given[row]],
         "proposed": table.classes[table.corrected[row]],
         "suspicion": float(table.suspicion[row]),
@@ -88,12 +85,7 @@ def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
 
 
 def read_label_table(folder: RunFolder) -> LabelTable:
-    """The label table of a finished run.
-
-    Raises:
-        RunFolderError: there is no run, it is not finished, or its table is missing or damaged.
-        InputError: the run's method does not learn from class labels.
-    """
+    """The label table of a finished run of a method that learns from class labels."""
     from pyarrow import ArrowException
 
     config = folder.read_config()
@@ -117,19 +109,15 @@ def read_label_table(folder: RunFolder) -> LabelTable:
 
 def _checked(columns: Any, classes: tuple[str, ...]) -> LabelTable:
     """The columns of an arrow table as arrays. Raises ValueError or TypeError: a value is missing or out of range."""
-    distribution = _distribution(columns["label_distribution"], len(classes))
     table = LabelTable(
         classes=classes,
-        pair_id=_words("pair_id", columns),
+        **{name: tuple(map(str, columns[name].to_pylist())) for name in ("pair_id", "image", "text", "caption")},
         row=_whole("row", columns, None),
         image_index=_whole("image_index", columns, None),
-        image=_words("image", columns),
-        text=_words("text", columns),
-        caption=_words("caption", columns),
         given=_whole("given_class", columns, len(classes)),
         belief=_share("label_belief", columns),
         confidence=_share("confidence", columns),
-        distribution=distribution,
+        distribution=_distribution(columns["label_distribution"], len(classes)),
         truth=_whole("true_class", columns, len(classes)) if "true_class" in columns.column_names else None,
     )
     _ = table.corrected
@@ -145,10 +133,6 @@ def _distribution(column: Any, classes: int) -> Array:
         raise InputError(f"label_distribution does not hold {classes} numbers for each of {len(lengths)} pairs")
     values: Array = column.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.float32)
     return values.reshape(-1, classes)
-
-
-def _words(name: str, columns: Any) -> tuple[str, ...]:
-    return tuple(str(entry) for entry in columns[name].to_pylist())
 
 
 def _whole(name: str, columns: Any, classes: int | None) -> IntArray:

@@ -23,17 +23,12 @@ from truepair.evaluation.class_retrieval import ClassScores, LabelledItems, scor
 from truepair.pages.analysis.embedding import plane
 from truepair.seeding import generator
 
+Side = tuple[IntArray, IntArray]
+"""Rows of images or of texts, and their classes."""
+
 QUERIES, HITS = 5, 5
 PLACED = 400  # images, and as many texts, in the plane
 FEWEST_PLACED = 4
-
-
-@dataclass(frozen=True)
-class Data:
-    """The training images as the run saw them, and the pairs of the split to look at."""
-
-    images: Images
-    pairs: Pairs
 
 
 @dataclass(frozen=True)
@@ -78,8 +73,8 @@ class Trained:
     planes: Planes | None
 
 
-def find_data(config: dict[str, Any], split: str) -> tuple[Data | None, str]:
-    """The data of a run through its configuration, or None and the reason why they are not to be had."""
+def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] | None, str]:
+    """The training images of a run and the pairs of a split, or None and the reason why they are not to be had."""
     data = config.get("data")
     if data is None:
         return None, "the run was trained from Python and does not name its data"
@@ -90,23 +85,19 @@ def find_data(config: dict[str, Any], split: str) -> tuple[Data | None, str]:
         splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
     except (InputError, TypeError) as error:
         return None, f"its data cannot be read any more ({error})"
-    pairs = {"train": splits.train, "dev": splits.dev, "test": splits.test}[split]
+    pairs: Pairs | None = getattr(splits, split)
     if pairs is None:
         return None, f"its data, {source}, have no split {split}"
-    return Data(splits.train.images, pairs), ""
+    return (splits.train.images, pairs), ""
 
 
 def look_at(model: RetrievalModel, pairs: Pairs, *, seed: int, say: Callable[[str], None]) -> Trained:
-    """Retrieval by class, examples and planes of a model on labelled pairs.
-
-    Raises:
-        InputError: the pairs have no labels, or do not fit the model.
-    """
+    """Retrieval by class, examples and planes of a model on labelled pairs."""
     say("retrieval")
     scores = score_classes(model, pairs)
-    answers = examples(model, pairs, scores.items, seed=seed)
+    found = examples(model, pairs, scores.items, seed=seed)
     say("t-SNE")
-    return Trained(pairs, scores, answers, planes(model, pairs, scores.items, seed=seed))
+    return Trained(pairs, scores, found, planes(model, pairs, scores.items, seed=seed))
 
 
 def examples(model: RetrievalModel, pairs: Pairs, items: LabelledItems, *, seed: int) -> dict[str, list[Answer]]:
@@ -116,22 +107,19 @@ def examples(model: RetrievalModel, pairs: Pairs, items: LabelledItems, *, seed:
     texts = rng.permutation(len(items.texts))[:QUERIES]
     of_images = torch.cat(list(model.similarity_blocks(pairs, items.images[images], items.texts)))
     of_texts = torch.cat(list(model.similarity_blocks(pairs, items.images, items.texts[texts]))).T
-    return {
-        "i2t": [
-            answer(int(items.images[query]), int(items.image_labels[query]), row, items.texts, items.text_labels)
-            for query, row in zip(images, of_images, strict=True)
-        ],
-        "t2i": [
-            answer(int(items.texts[query]), int(items.text_labels[query]), row, items.images, items.image_labels)
-            for query, row in zip(texts, of_texts, strict=True)
-        ],
-    }
+    sides = (items.images, items.image_labels), (items.texts, items.text_labels)
+    return {"i2t": answers(images, of_images, *sides), "t2i": answers(texts, of_texts, *reversed(sides))}
 
 
-def answer(query: int, label: int, similarity: Tensor, rows: IntArray, labels: IntArray) -> Answer:
-    values = similarity.numpy()
-    best = np.argsort(-values, kind="stable")[:HITS]
-    return Answer(query, label, [(int(rows[item]), int(labels[item]), float(values[item])) for item in best])
+def answers(queries: IntArray, similarity: Tensor, asked: Side, found: Side) -> list[Answer]:
+    """What is found first for some queries, by their similarity to every item, (queries, items)."""
+    (rows, labels), (item_rows, item_labels) = asked, found
+    all_answers = []
+    for query, values in zip(queries, similarity.numpy(), strict=True):
+        best = np.argsort(-values, kind="stable")[:HITS]
+        hits = [(int(item_rows[item]), int(item_labels[item]), float(values[item])) for item in best]
+        all_answers.append(Answer(int(rows[query]), int(labels[query]), hits))
+    return all_answers
 
 
 def planes(model: RetrievalModel, pairs: Pairs, items: LabelledItems, *, seed: int) -> Planes | None:

@@ -12,6 +12,7 @@ import numpy as np
 from truepair import __version__
 from truepair.files import write_bytes_atomically, write_json_atomically, write_text_atomically
 from truepair.pages.kit.folder import make_folder
+from truepair.pages.kit.page import clipped
 from truepair.pages.labels.inspection import Inspection
 from truepair.pages.labels.table import LabelTable, suspect_facts
 from truepair.pages.labels.trained import Trained
@@ -26,9 +27,6 @@ def write_inspection(found: Inspection, out: Path, *, top: int) -> list[Path]:
     """Write table and facts, and the page where the data are there; returns what was written, the page first.
 
     Each file is written whole or not at all. A page of earlier is removed where this inspection has none.
-
-    Raises:
-        TruepairError: the folder cannot be made, or a file not written.
     """
     page = None
     if found.trained is not None:
@@ -124,15 +122,10 @@ def suspect_rows(table: LabelTable, top: int) -> Rows:
                 f"{facts['label_belief']:.3f}",
                 f"{facts['confidence']:.3f}",
                 *([facts["truth"]] if known else []),
-                one_line(facts["caption"]),
+                clipped(facts["caption"], CAPTION_LETTERS),
             ]
         )
     return rows
-
-
-def one_line(caption: str) -> str:
-    flat = " ".join(caption.split())
-    return flat if len(flat) <= CAPTION_LETTERS else flat[: CAPTION_LETTERS - 1] + "…"
 
 
 def summary(found: Inspection) -> str:

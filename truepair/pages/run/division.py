@@ -115,12 +115,7 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
 
 
 def read_columns(path: Path) -> dict[str, Any]:
-    """The columns of `pairs.parquet` as arrays, and `belief`: p_match, else label_belief.
-    Runs of a first version get their division from `flagged`.
-
-    Raises:
-        RunFolderError: it cannot be read, lacks a column, or a value is not finite.
-    """
+    """The columns of `pairs.parquet` as arrays, and `belief`; runs of a first version divide by `flagged`."""
     table = read_pair_table(path, NEEDED)
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
     columns["belief"] = columns["label_belief" if "label_belief" in columns else "p_match"]

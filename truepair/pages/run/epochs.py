@@ -77,11 +77,7 @@ def epoch_of(record: dict[str, Any]) -> Epoch:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """All whole lines of `metrics.jsonl`; of a run that is being trained the last one may be half written.
-
-    Raises:
-        RunFolderError: a line is no record of an epoch.
-    """
+    """All whole lines of `metrics.jsonl`; of a run that is being trained the last one may be half written."""
     records = read_lines(path)
     for number, record in enumerate(records, start=1):
         try:

@@ -49,22 +49,26 @@ def examples_of(columns: dict[str, Array], images: Images | None) -> list[Exampl
         order = inside[np.argsort(values[inside], kind="stable")]
         ends = {"lowest": order[:PER_END], "highest": order[PER_END:][-PER_END:][::-1]}
         for end, rows in ends.items():
-            found += [example_of(columns, int(row), part, end, float(values[row]), images) for row in rows]
+            for row in rows.tolist():
+                image = str(columns["image"][row])
+                found.append(
+                    Example(
+                        part,
+                        end,
+                        pair_id=str(columns["pair_id"][row]),
+                        image=image,
+                        caption=str(columns["caption"][row]),
+                        value=float(values[row]),
+                        belief=float(columns["belief"][row]),
+                        mismatched=bool(columns["mismatched"][row]) if "mismatched" in columns else None,
+                        picture=pixels_of(images, int(columns["image_index"][row]), image),
+                    )
+                )
     return found
 
 
 def ordering(columns: dict[str, Array]) -> str:
     return "memory_uncertainty" if "memory_uncertainty" in columns else "belief"
-
-
-def example_of(
-    columns: dict[str, Array], row: int, part: str, end: str, value: float, images: Images | None
-) -> Example:
-    image, caption = str(columns["image"][row]), str(columns["caption"][row])
-    truth = bool(columns["mismatched"][row]) if "mismatched" in columns else None
-    picture = pixels_of(images, int(columns["image_index"][row]), image)
-    belief = float(columns["belief"][row])
-    return Example(part, end, str(columns["pair_id"][row]), image, caption, value, belief, truth, picture)
 
 
 def training_images(config: dict[str, Any]) -> Images | None:

@@ -31,6 +31,7 @@ from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
 from truepair.pages.run.indicators import SMALL, BoolArray, Indicator
 
+DOTTED: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
 BELIEFS = {"belief_matched_mean": "matched", "belief_mismatched_mean": "mismatched"}
 
 
@@ -87,8 +88,7 @@ def detection_by_epoch(report: DivisionReport) -> Figure | None:
         for label, (name, colour, dashes, marker) in curves.items():
             points = points_of(report, name)
             if points:
-                axes.plot(*points, color=colour, linestyle=dashes, marker=marker)
-                handles.append(Line2D([], [], color=colour, linestyle=dashes, marker=marker, label=label))
+                handles += axes.plot(*points, color=colour, linestyle=dashes, marker=marker, label=label)
         if not handles:
             return None
         low = min(axes.get_ylim()[0], 0.5)
@@ -120,9 +120,8 @@ def belief_by_epoch(reports: Sequence[DivisionReport], labels: Sequence[str] = (
             colour, marker = (these[number % len(these)] for these in (RUN_COLOURS, RUN_MARKERS))
             for key, truth in BELIEFS.items():
                 look = {"color": colour if several else TRUTH[truth], "linestyle": DASHES[truth], "marker": marker}
-                axes.plot(*points_of(report, key), **look)
-                if not several:
-                    handles.append(Line2D([], [], label=truth, **look))
+                drawn = axes.plot(*points_of(report, key), label=truth, **look)
+                handles += [] if several else drawn
             if several:
                 handles.append(Line2D([], [], color=colour, marker=marker, label=name))
         if several:
@@ -147,11 +146,10 @@ def epoch_axis(axes: Axes, epochs: Sequence[Epoch]) -> None:
 def mark_restarts(axes: Axes, epochs: Sequence[Epoch], handles: list[Any]) -> None:
     """A line where training starts anew from a fresh network."""
     starts = [now.epoch - 0.5 for before, now in pairwise(epochs) if now.stage != before.stage]
-    look: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
     for start in starts:
-        axes.axvline(start, **look)
+        axes.axvline(start, **DOTTED)
     if starts:
-        handles.append(Line2D([], [], label="fresh network", **look))
+        handles.append(Line2D([], [], label="fresh network", **DOTTED))
 
 
 def points_of(report: DivisionReport, name: str) -> list[tuple[float, ...]]:
@@ -187,8 +185,8 @@ def indicator_histogram(indicator: Indicator, mismatched: BoolArray | None) -> F
         if indicator.components is not None:
             handles += draw_components(axes, indicator)
         if indicator.cut is not None:
-            axes.axvline(indicator.cut, color=SOFT, linewidth=1, linestyle=(0, (1, 1.5)))
-            handles.append(Line2D([], [], color=SOFT, linewidth=1, linestyle=(0, (1, 1.5)), label="division"))
+            axes.axvline(indicator.cut, **DOTTED)
+            handles.append(Line2D([], [], label="division", **DOTTED))
         axes.set_ylim(bottom=0)
         axes.set_xlim(edges[0], edges[-1])
         axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -206,6 +204,6 @@ def draw_components(axes: Axes, indicator: Indicator) -> list[Any]:
     dashes: dict[str, Any] = {"lower": (0, (4, 1.5)), "upper": "solid"}
     for (side, dash), density in zip(dashes.items(), indicator.components.densities(at), strict=True):
         look: dict[str, Any] = {"color": BLACK if used else "#AAAAAA", "linestyle": dash, "linewidth": 1.1}
-        axes.plot(at, 100 * (edges[1] - edges[0]) * density, **look)
-        handles.append(Line2D([], [], label=f"{side} Gaussian" + ("" if used else " (not used)"), **look))
+        look["label"] = f"{side} Gaussian" + ("" if used else " (not used)")
+        handles += axes.plot(at, 100 * (edges[1] - edges[0]) * density, **look)
     return handles

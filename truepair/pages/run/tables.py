@@ -7,7 +7,6 @@ from typing import Any
 
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
-from truepair.pages.run.examples import Example
 from truepair.phrases import Rows
 
 
@@ -46,14 +45,15 @@ def indicator_rows(report: DivisionReport) -> Rows:
     return rows
 
 
-def example_rows(examples: Sequence[Example], ordered_by: str) -> Rows:
-    """Titles, then one row an example."""
-    known = any(example.mismatched is not None for example in examples)
-    rows = [["", ordered_by, *(["truth"] if known else []), "pair", "image", "caption"]]
-    for example in examples:
-        truth = ["mismatched" if example.mismatched else "matched"] if known else []
-        rows.append([example.end, f"{example.value:.5f}", *truth, example.pair_id, example.image, example.caption])
-    return rows
+def example_rows(report: DivisionReport, part: str) -> Rows | None:
+    """Titles, then one row an example of a part; None without any."""
+    known = report.mismatched is not None
+    rows = [["", report.ordered_by, *(["truth"] if known else []), "pair", "image", "caption"]]
+    for example in report.examples:
+        if example.part == part:
+            truth = ["mismatched" if example.mismatched else "matched"] if known else []
+            rows.append([example.end, f"{example.value:.5f}", *truth, example.pair_id, example.image, example.caption])
+    return rows if len(rows) > 1 else None
 
 
 def percent(share: float) -> str:

@@ -50,11 +50,7 @@ def write_report(report: DivisionReport, out: Path) -> list[Path]:
 
 
 def check_reports(out: Path, names: Sequence[str]) -> None:
-    """Refuse a folder for the reports of several runs that holds anything but such.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse a folder for the reports of several runs that holds anything but such."""
     for name in sorted(held_in(out) - {COMPARISON, *names}):
         if not (out / name / REPORT).is_file():
             refuse(out, name)
@@ -91,30 +87,23 @@ def figures_of_earlier(out: Path) -> set[str]:
 
 def drawn(report: DivisionReport) -> dict[str, tuple[str, Any]]:
     """File name → (caption, figure) of every figure there is to draw, in the order of the page."""
-    candidates = {
+    detection = "How well the division and the belief find the mismatched pairs."
+    belief = "Mean belief of the truly matched and of the truly mismatched pairs after each epoch."
+    candidates: dict[str, tuple[str, Any]] = {
         "parts_by_epoch": ("Sizes of the parts after each epoch.", figures.parts_by_epoch(report)),
-        "detection_by_epoch": (
-            "How well the division and the belief find the mismatched pairs.",
-            figures.detection_by_epoch(report),
-        ),
-        "belief_by_epoch": (
-            "Mean belief of the truly matched and of the truly mismatched pairs after each epoch.",
-            figures.belief_by_epoch([report]),
-        ),
+        "detection_by_epoch": (detection, figures.detection_by_epoch(report)),
+        "belief_by_epoch": (belief, figures.belief_by_epoch([report])),
     }
     for indicator in report.indicators:
         caption = f"Distribution of the {indicator.title} over the pairs, after the last epoch."
-        candidates[f"indicator_{indicator.field}"] = (
-            caption,
-            figures.indicator_histogram(indicator, report.mismatched),
-        )
+        histogram = figures.indicator_histogram(indicator, report.mismatched)
+        candidates[f"indicator_{indicator.field}"] = (caption, histogram)
     candidates["examples"] = (f"Examples of each part, by {report.ordered_by}.", example_sheet(report))
     return {f"{name}.png": (text, figure) for name, (text, figure) in candidates.items() if figure is not None}
 
 
 def page(report: DivisionReport, pictures: dict[str, tuple[str, bytes]]) -> str:
     """What the run is, its tables, its figures (name → caption and PNG), its examples."""
-    examples = {part: [example for example in report.examples if example.part == part] for part in PARTS}
     return render(
         "run/page.html",
         report=report,
@@ -122,9 +111,7 @@ def page(report: DivisionReport, pictures: dict[str, tuple[str, bytes]]) -> str:
         epochs=epoch_rows(report.epochs),
         indicators=indicator_rows(report) if report.indicators else None,
         pictures=[(name, caption, data_source(png)) for name, (caption, png) in pictures.items()],
-        examples={
-            part: example_rows(chosen, report.ordered_by) if chosen else None for part, chosen in examples.items()
-        },
+        examples={part: example_rows(report, part) for part in PARTS},
     )
 
 
