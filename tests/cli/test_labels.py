@@ -23,10 +23,9 @@ from truepair.errors import InputError, RunFolderError, TruepairError
 from truepair.evaluation import evaluate_classes
 from truepair.pages.kit.canvas import png_of
 from truepair.pages.labels.figures import matrix
-from truepair.pages.labels.inspection import inspect_labels
+from truepair.pages.labels.inspection import examples, find_data, inspect_labels
 from truepair.pages.labels.page import moves_of, suspects_of
 from truepair.pages.labels.table import read_label_table
-from truepair.pages.labels.trained import examples, find_data
 from truepair.training.jobs import Job, train_job
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup

@@ -286,7 +286,7 @@ def test_progress_counts_every_cell_once(drawn, monkeypatch):
             bars.append((self.desc, self.n, self.total))
             super().close()
 
-    monkeypatch.setattr("truepair.evaluation.progress.tqdm", Bar)
+    monkeypatch.setattr("truepair.evaluation.evaluate.tqdm", Bar)
     found = evaluate_two_stage(
         model_of(GLOBAL), EnsembleModel([model_of(SAF), model_of(SGR)]), drawn, top=2, compare=True, progress=True
     )

@@ -64,7 +64,7 @@ def add_evaluate(commands: Any) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> None:
     from truepair.evaluation import evaluate
-    from truepair.evaluation.progress import Watched
+    from truepair.evaluation.evaluate import Watched
     from truepair.files import write_json_atomically
 
     check_options(options)

@@ -35,8 +35,16 @@ def run_report(options: argparse.Namespace) -> None:
     """Print and write the report of each run, then what compares them."""
     from truepair.pages.kit.folder import check_out
     from truepair.pages.run.division import read_report
-    from truepair.pages.run.tables import epoch_rows
-    from truepair.pages.run.write import OWN, PAGE, REPORT, check_reports, summary, write_comparison, write_report
+    from truepair.pages.run.write import (
+        OWN,
+        PAGE,
+        REPORT,
+        check_reports,
+        epoch_rows,
+        summary,
+        write_comparison,
+        write_report,
+    )
 
     names = names_of(options.runs)
     several = len(names) > 1

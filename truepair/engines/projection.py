@@ -14,9 +14,11 @@ from truepair.engines.unit import SMALL, inverse_norm
 
 
 def project_in_place(difference: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """W |d|² + b (k, S), not yet normalised, and its norm (k, 1); `difference` (k, D) holds |d|² afterwards."""
-    projected = torch.addmm(bias, difference.mul_(difference), weight.T)
-    return projected, torch.linalg.vector_norm(projected, dim=1, keepdim=True)
+    """W |d|² + b (…, S), not yet normalised, and its norm (…, 1); `difference` (…, D) holds |d|² afterwards."""
+    rows = difference.view(-1, difference.shape[-1])
+    projected = torch.addmm(bias, rows.mul_(rows), weight.T)
+    norm = torch.linalg.vector_norm(projected, dim=1, keepdim=True)
+    return projected.view(*difference.shape[:-1], -1), norm.view(*difference.shape[:-1], 1)
 
 
 class ProjectionGradient:
@@ -31,18 +33,22 @@ class ProjectionGradient:
         self.bias = weight.new_zeros(weight.shape[0])
         self.twice = 2 * weight
 
-    def __call__(self, gradient: Tensor, units: Tensor, norm: Tensor, difference: Tensor, out: Tensor) -> Tensor:
-        """The gradient (k, D) of `difference` (k, D), written to `out`.
+    def __call__(
+        self, gradient: Tensor, units: Tensor, norm: Tensor, difference: Tensor, out: Tensor | None = None
+    ) -> Tensor:
+        """The gradient (…, D) of `difference` (…, D), written to `out`.
 
         Args:
-            gradient: of the units (k, S).
-            units: (k, S); `norm` (k, 1) is that of the projection before it became a unit vector.
+            gradient: of the units (…, S).
+            units: (…, S); `norm` (…, 1) is that of the projection before it became a unit vector.
         """
-        projected = unit_gradient(gradient, units, norm)
-        torch.mul(difference, difference, out=out)
-        self.weight.addmm_(projected.T, out)
+        rows = difference.view(-1, difference.shape[-1])
+        into = torch.empty_like(rows) if out is None else out.view(rows.shape)
+        projected = unit_gradient(*(values.reshape(len(rows), -1) for values in (gradient, units, norm)))
+        torch.mul(rows, rows, out=into)
+        self.weight.addmm_(projected.T, into)
         self.bias.add_(projected.sum(dim=0))
-        return torch.mm(projected, self.twice, out=out).mul_(difference)
+        return torch.mm(projected, self.twice, out=into).mul_(rows).view_as(difference)
 
 
 def unit_gradient(gradient: Tensor, units: Tensor, norm: Tensor) -> Tensor:

@@ -8,8 +8,7 @@ from truepair.evaluation.class_retrieval import (
     evaluate_classes,
     score_classes,
 )
-from truepair.evaluation.detection import detection
-from truepair.evaluation.division import division_record
+from truepair.evaluation.detection import detection, division_record
 from truepair.evaluation.evaluate import evaluate
 from truepair.evaluation.label_correction import confusion, corrected_classes, label_record, mean_distribution
 from truepair.evaluation.mutual_information import jensen_shannon_information, mine

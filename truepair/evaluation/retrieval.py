@@ -18,6 +18,7 @@ ArrayLike = Tensor | Array
 
 FIELD_KS = (1, 5, 10)
 """The k every table of the field reports."""
+TABLE_FIGURES = (*(f"{way}_r{k}" for way in ("i2t", "t2i") for k in FIELD_KS), "rsum")
 
 
 def recall(similarity: ArrayLike, image_of_text: ArrayLike, *, ks: Sequence[int] = FIELD_KS) -> dict[str, float]:

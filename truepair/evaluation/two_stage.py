@@ -17,8 +17,7 @@ from torch import Tensor
 
 from truepair.data.pairs import Pairs
 from truepair.errors import InputError
-from truepair.evaluation.evaluate import WHOLE_MATRIX_BYTES, ScoresPairs
-from truepair.evaluation.progress import Watched, counted
+from truepair.evaluation.evaluate import WHOLE_MATRIX_BYTES, ScoresPairs, Watched, counted
 from truepair.evaluation.proposals import propose
 from truepair.evaluation.ranks import ranks_from_blocks
 from truepair.evaluation.retrieval import recall, recall_from_ranks

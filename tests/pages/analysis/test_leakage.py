@@ -11,7 +11,7 @@ from truepair.errors import InputError
 from truepair.evaluation import mine
 from truepair.evaluation.subspaces import EncodedParts
 from truepair.pages.analysis.leakage import ceiling, leakage, leakage_between, principal_components
-from truepair.pages.analysis.ridge import STRENGTHS, fit_ridge
+from truepair.pages.analysis.retrieval import STRENGTHS, fit_ridge
 from truepair.pages.analysis.subject import Split, one_caption_each
 
 NAMES = ("V_S", "V_X")

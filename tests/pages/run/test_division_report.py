@@ -23,8 +23,7 @@ from truepair.pages.run.division import read_report
 from truepair.pages.run.examples import PER_END
 from truepair.pages.run.figures import belief_by_epoch, indicator_histogram, parts_by_epoch
 from truepair.pages.run.indicators import BINS, Components, Indicator, cut_between, indicators_of
-from truepair.pages.run.tables import epoch_rows
-from truepair.pages.run.write import facts, run_labels, summary, write_comparison, write_report
+from truepair.pages.run.write import epoch_rows, facts, run_labels, summary, write_comparison, write_report
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))

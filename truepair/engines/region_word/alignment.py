@@ -102,13 +102,9 @@ class _Align(torch.autograd.Function):
         for rows in blocks(count, 1, buffers.shape[1]):
             difference = buffers[0, : rows.stop - rows.start]
             torch.baddbmm(words, scaled[rows].transpose(1, 2), regions[rows], beta=-1, out=difference)
-            projected, found = project_in_place(difference.flatten(0, 1), local_weight, local_bias)
-            local_norm[rows] = found.view(-1, total, 1)
-            locals_ = projected.view(-1, total, len(local_bias))
+            locals_, local_norm[rows] = project_in_place(difference, local_weight, local_bias)
             difference = whole_images[rows, None] - whole_texts
-            projected, found = project_in_place(difference.flatten(0, 1), whole_weight, whole_bias)
-            whole_norm[rows] = found.view(-1, len(whole_texts), 1)
-            wholes = projected.view(-1, len(whole_texts), len(local_bias))
+            wholes, whole_norm[rows] = project_in_place(difference, whole_weight, whole_bias)
             scales = inverse_norm(local_norm[rows]), inverse_norm(whole_norm[rows])
             for place in places(groups, count):
                 part = place.of_nodes(nodes, count)[rows]
@@ -140,35 +136,21 @@ class _Align(torch.autograd.Function):
         for rows in blocks(count, 1, buffers.shape[1]):
             size = rows.stop - rows.start
             (units, of_units), (whole_units, of_whole_units) = for_words[:, :size], for_wholes[:, :size]
-            for into_words, into_wholes, source in (
-                (units, whole_units, nodes),
-                (of_units, of_whole_units, gradient),
-            ):
+            sources = (units, whole_units, nodes), (of_units, of_whole_units, gradient)
+            for into_words, into_wholes, source in sources:
                 for place in places(groups, count):
                     part = place.of_nodes(source, count)[rows]
                     place.of_words(into_words).copy_(part[:, :, 1:])
                     place.of_captions(into_wholes).copy_(part[:, :, :1])
             difference = buffers[0, :size]
             torch.baddbmm(words, scaled[rows].transpose(1, 2), regions[rows], beta=-1, out=difference)
-            d_difference = local(
-                of_units.flatten(0, 1),
-                units.flatten(0, 1),
-                local_norm[rows].flatten(0, 1),
-                difference.flatten(0, 1),
-                buffers[1, :size].flatten(0, 1),
-            ).view_as(difference)
+            d_difference = local(of_units, units, local_norm[rows], difference, buffers[1, :size])
             for of_image in d_difference:
                 d_words.sub_(of_image)
             torch.bmm(regions[rows], d_difference.transpose(1, 2), out=d_weights[rows])
             torch.bmm(scaled[rows], d_difference, out=d_regions[rows])
             difference = whole_images[rows, None] - whole_texts
-            d_difference = whole(
-                of_whole_units.flatten(0, 1),
-                whole_units.flatten(0, 1),
-                whole_norm[rows].flatten(0, 1),
-                difference.flatten(0, 1),
-                torch.empty_like(difference).flatten(0, 1),
-            ).view_as(difference)
+            d_difference = whole(of_whole_units, whole_units, whole_norm[rows], difference)
             torch.sum(d_difference, dim=1, out=d_whole_images[rows])
             d_whole_texts.sub_(d_difference.sum(dim=0))
         # The norm of c = Σ_r α_r v_r: with ĉ = c / ‖c‖ the part of the gradient along ĉ is taken off, all of it from
@@ -215,11 +197,9 @@ class _Compare(torch.autograd.Function):
                     (slice(0, 1), whole_first[run.row, None], whole_second[:, None], whole_weight, whole_bias),
                 ):
                     difference = single - others[run.columns]
-                    projected, norm = project_in_place(difference.flatten(0, 1), weight, bias)
-                    norm = norm.view(*difference.shape[:2], 1)
+                    projected, norm = project_in_place(difference, weight, bias)
                     norms[run.pairs, part] = norm
-                    into = nodes[run.pairs, part]
-                    torch.mul(projected.view(into.shape), inverse_norm(norm), out=into)
+                    torch.mul(projected, inverse_norm(norm), out=nodes[run.pairs, part])
             every_nodes.append(nodes.flatten(0, 1))
             every_norm.append(norms)
         ctx.save_for_backward(
@@ -244,13 +224,8 @@ class _Compare(torch.autograd.Function):
                     (slice(0, 1), whole_first[row], whole_second, found[1][row], found[3], whole),
                 ):
                     difference = single - others[columns]
-                    d_difference = project(
-                        gradient[run.pairs, part].flatten(0, 1),
-                        nodes[run.pairs, part].flatten(0, 1),
-                        norms[run.pairs, part].flatten(0, 1),
-                        difference.view(-1, difference.shape[-1]),
-                        torch.empty_like(difference).view(-1, difference.shape[-1]),
-                    ).view_as(difference)
+                    of_part = (values[run.pairs, part] for values in (gradient, nodes, norms))
+                    d_difference = project(*of_part, difference)
                     into_single.add_(d_difference.sum(dim=0))
                     into_others[columns].sub_(d_difference)
         return (*found, local.weight, local.bias, whole.weight, whole.bias, None, None, None)

@@ -25,10 +25,10 @@ from truepair.pages.analysis.retrieval import (
     cosine_recall,
     exclusive,
     fit_on_pairs,
+    fit_ridge,
     invariant,
     mapped_recall,
 )
-from truepair.pages.analysis.ridge import fit_ridge
 from truepair.pages.analysis.soft_examples import SoftExamples, soft_examples
 from truepair.pages.analysis.subject import (
     Split,

@@ -13,11 +13,10 @@ from truepair.evaluation.mutual_information import FEWEST_SAMPLES
 from truepair.pages.analysis.analyse import Analysis, RunAnalysis
 from truepair.pages.analysis.embedding import NEIGHBOURS, scatter
 from truepair.pages.analysis.leakage import COMPONENTS, ESTIMATES
+from truepair.pages.analysis.probes import PARTS
 from truepair.pages.kit.canvas import png_of
 from truepair.pages.kit.page import data_source, render
 from truepair.pages.kit.pictures import Album
-
-PROBED = ("V_S", "V_X", "T_S", "T_X", "F_V", "F_T")
 
 
 def render_page(analysis: Analysis) -> str:
@@ -25,25 +24,19 @@ def render_page(analysis: Analysis) -> str:
     pairs = analysis.pairs
     return render(
         "analysis/page.html",
+        **vars(analysis),
         command=command_of(analysis),
         runs=analysis.runs,
         named=named,
-        source=analysis.source,
-        split=analysis.split,
-        leakage_split=analysis.leakage_split,
         images=len(pairs.images),
         texts=len(pairs.texts),
-        fitted_pairs=analysis.fitted_pairs,
-        fitted_images=analysis.fitted_images,
         differing=differing(analysis),
         left=None if analysis.against is None else shares_left(analysis.run, analysis.against),
-        chance=analysis.chance,
         estimates=ESTIMATES,
         components=COMPONENTS,
         neighbours=NEIGHBOURS,
         fewest=FEWEST_SAMPLES,
         scatters=[data_source(png_of(scatter(run.embedding))) for run in analysis.runs],
-        soft=analysis.soft,
         pictures=pairs.images.have_pixels,
         picture_of=Album(pairs).picture,
         caption_of=pairs.texts.captions.__getitem__,
@@ -100,11 +93,10 @@ def probe_table(run: RunAnalysis) -> dict[str, Any] | None:
     if run.probes is None or not run.probes.get("rows"):
         return None
     rows = run.probes["rows"]
-    parts = [part for part in PROBED if any(row["part"] == part for row in rows)]
-    factors: dict[tuple[str, str], dict[str, Any]] = {}
+    parts = [part for part in PARTS if any(row["part"] == part for row in rows)]
+    factors: dict[tuple[str, str, float], dict[str, float]] = {}
     for row in rows:
-        factor = factors.setdefault((row["factor"], row["belongs"]), {"chance": row["chance"], "by_part": {}})
-        factor["by_part"][row["part"]] = row["accuracy"]
+        factors.setdefault((row["factor"], row["belongs"], row["chance"]), {})[row["part"]] = row["accuracy"]
     return {
         "name": run.name,
         "summary": run.probes.get("summary") or {},
@@ -112,13 +104,8 @@ def probe_table(run: RunAnalysis) -> dict[str, Any] | None:
         "scored_on": run.probes.get("scored_on"),
         "parts": parts,
         "rows": [
-            {
-                "factor": factor,
-                "belongs": belongs,
-                "accuracies": [found["by_part"].get(part) for part in parts],
-                "chance": found["chance"],
-            }
-            for (factor, belongs), found in factors.items()
+            {"factor": factor, "belongs": belongs, "accuracies": [found.get(part) for part in parts], "chance": chance}
+            for (factor, belongs, chance), found in factors.items()
         ],
     }
 

@@ -24,20 +24,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from truepair.data.formats.scenes.scene_captions import CAPTIONS, RELATION_WORDS
 from truepair.data.formats.scenes.scene_drawing import COLOURS, KINDS, PLACES, SIZES, TEXTURES
 from truepair.data.formats.scenes.scenes import Scenes, draw_scenes
-from truepair.data.pairs import Images, IntArray, Pairs, Texts
+from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
 from truepair.engines.retrieval_model import RetrievalModel
 from truepair.errors import InputError
 from truepair.evaluation.subspaces import encode_parts
 from truepair.losses.information import blurred
 from truepair.seeding import generator
-
-Array = npt.NDArray[Any]
 
 SHARED, IMAGE_ONLY, TEXT_ONLY = "shared", "exclusive image", "exclusive text"
 GROUPS = (SHARED, IMAGE_ONLY, TEXT_ONLY)
@@ -223,23 +220,13 @@ def _check_rows(what: str, question: Question) -> None:
 
 
 def scene_exam(model: RetrievalModel, split: str, count: int, seed: int) -> Exam:
-    """The parts of `count` new drawings of a split and the questions about them.
-
-    Raises:
-        InputError: the model has no subspaces or takes other features.
-    """
+    """The parts of `count` new drawings of a split and the questions about them."""
     scenes = draw_scenes(count, seed=_APART + seed, split=split)
     image, text = encode_parts(model, scene_pairs(scenes))
-    parts = {
-        "V_S": image.invariant,
-        "V_X": image.exclusive,
-        "T_S": text.invariant,
-        "T_X": text.exclusive,
-        "F_V": image.features,
-        "F_T": text.features,
-    }
+    values = image.invariant, image.exclusive, text.invariant, text.exclusive, image.features, text.features
+    parts = dict(zip(PARTS, values, strict=True))
     rng = generator(seed, f"probe rows {split}")
-    return Exam({part: values.numpy() for part, values in parts.items()}, list(scene_questions(scenes, rng)))
+    return Exam({part: rows.numpy() for part, rows in parts.items()}, list(scene_questions(scenes, rng)))
 
 
 def with_noise(exam: Exam, noise: float, seed: int) -> Exam:

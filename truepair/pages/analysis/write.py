@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair import __version__
+from truepair.evaluation.retrieval import TABLE_FIGURES
 from truepair.files import write_json_atomically, write_text_atomically
 from truepair.pages.analysis.analyse import Analysis, RunAnalysis
 from truepair.pages.analysis.leakage import COMPONENTS, ESTIMATES
@@ -17,7 +18,6 @@ from truepair.pages.kit.folder import make_folder
 from truepair.phrases import Rows
 
 PAGE, FACTS = "index.html", "analysis.json"
-RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
 
 
 def write_analysis(analysis: Analysis, out: Path) -> tuple[Path, Path]:
@@ -109,7 +109,7 @@ def probe_rows(run: RunAnalysis) -> Rows:
 
 
 def recalls(figures: Figures) -> list[str]:
-    return [f"{figures[name]:.1f}" for name in RECALLS]
+    return [f"{figures[name]:.1f}" for name in TABLE_FIGURES]
 
 
 def percent(share: float | None) -> str:

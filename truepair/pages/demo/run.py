@@ -20,6 +20,7 @@ from truepair.data.pairs import Pairs
 from truepair.device import resolve_device
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
+from truepair.evaluation.retrieval import TABLE_FIGURES
 from truepair.files import write_json_atomically, write_text_atomically
 from truepair.methods import build_method
 from truepair.training.config import TrainingConfig
@@ -33,7 +34,6 @@ SMALL = GlobalConfig(width=128, word_width=64, pooling="max")
 
 LEARNING_RATE = 4e-3  # there is time for a few hundred steps only; chosen on the dev split of the scenes
 ALTERED_SHARE = 0.1  # half of the usual augmentation, for the same reason
-COLUMNS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,7 @@ def parts_of(source: str, epochs: int, noise: float, seed: int, model: GlobalCon
 
 
 def check_folder(out: Path, parts: Sequence[Part]) -> None:
-    """Refuse, before any work, a folder that holds anything but this very demo or a part of it.
-
-    Raises:
-        RunFolderError: it does; nothing was changed.
-    """
+    """Refuse, before any work, a folder that holds anything but this very demo or a part of it."""
     if out.exists() and not holds_nothing_else(out, {part.name for part in parts}):
         raise RunFolderError(f"{out} exists and is not the folder of a demo; nothing was changed. Choose another --out")
     for part in parts:
@@ -181,11 +177,7 @@ def with_defaults(job: Job) -> Job:
 
 
 def load_three(source: str, seed: int) -> tuple[Pairs, Pairs, Pairs]:
-    """Training pairs as they are, dev and test pairs.
-
-    Raises:
-        InputError: one is missing or unusable.
-    """
+    """Training pairs as they are, dev and test pairs; a source without one of them is refused."""
     splits = load_splits(DataConfig(source), seed=seed)
     if splits.dev is None or splits.test is None:
         missing = "dev" if splits.dev is None else "test"
@@ -231,7 +223,7 @@ def table(runs: Sequence[Mapping[str, Any]]) -> str:
     ]
     for run in runs:
         test, found = run["result"]["test"], (run["result"]["detection"] or {}).get("auroc")
-        cells = [f"{test[column]:5.1f}" for column in COLUMNS]
+        cells = [f"{test[column]:5.1f}" for column in TABLE_FIGURES]
         auroc = "–" if found is None else f"{found:.3f}"
         row = (f"{run['title']:{width}}", " ".join(cells[:3]), " ".join(cells[3:6]), cells[6], f"{auroc:>13}")
         lines.append("  ".join(row))

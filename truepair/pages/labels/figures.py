@@ -22,7 +22,8 @@ from truepair.pages.kit.canvas import (
     marks,
     styled,
 )
-from truepair.pages.labels.trained import Planes
+from truepair.pages.kit.page import clipped
+from truepair.pages.labels.inspection import Planes
 
 MOST_WRITTEN = 16  # classes up to which every cell of a matrix holds its number
 MOST_NAMED = 40  # classes up to which every row of a matrix has its name
@@ -44,7 +45,7 @@ def matrix(values: Array, names: tuple[str, ...], *, vertical: str, counts: bool
         axes.set_ylabel(vertical)
         step = -(-size // MOST_NAMED)
         ticks = range(0, size, step)
-        labels = [shortened(names[tick]) for tick in ticks]
+        labels = [clipped(names[tick], LETTERS) for tick in ticks]
         font: dict[str, Any] = {"fontsize": 7 if size <= MOST_WRITTEN else 5, "parse_math": False}
         axes.set_xticks(ticks, labels, rotation=90, **font)
         axes.set_yticks(ticks, labels, **font)
@@ -129,7 +130,7 @@ def scatter(axes: Axes, points: Array, labels: IntArray, shown: list[int], names
         marker = RUN_MARKERS[(number + number // len(RUN_COLOURS)) % len(RUN_MARKERS)]
         hollow = number >= len(RUN_COLOURS)
         points_of = points[labels == label]
-        handles += marks(axes, points_of, colour, marker, " " + shortened(names[label]), hollow=hollow)
+        handles += marks(axes, points_of, colour, marker, " " + clipped(names[label], LETTERS), hollow=hollow)
     return handles
 
 
@@ -146,7 +147,3 @@ def largest_classes(labels: IntArray) -> list[int]:
     classes, counts = np.unique(labels, return_counts=True)
     chosen = classes[np.argsort(-counts, kind="stable")[:MOST_PLACED]]
     return sorted(chosen.tolist())
-
-
-def shortened(name: str) -> str:
-    return name if len(name) <= LETTERS else name[: LETTERS - 1] + "…"

@@ -10,9 +10,8 @@ from truepair.pages.kit.canvas import png_of
 from truepair.pages.kit.page import data_source, render
 from truepair.pages.kit.pictures import Album, Picture, pixels_of, png_source
 from truepair.pages.labels import figures
-from truepair.pages.labels.inspection import Inspection
+from truepair.pages.labels.inspection import HITS, QUERIES, Inspection
 from truepair.pages.labels.table import suspect_facts
-from truepair.pages.labels.trained import HITS, QUERIES
 
 MOST_MOVES = 15
 

@@ -13,9 +13,8 @@ from truepair import __version__
 from truepair.files import write_bytes_atomically, write_json_atomically, write_text_atomically
 from truepair.pages.kit.folder import make_folder
 from truepair.pages.kit.page import clipped
-from truepair.pages.labels.inspection import Inspection
+from truepair.pages.labels.inspection import Inspection, Trained
 from truepair.pages.labels.table import LabelTable, suspect_facts
-from truepair.pages.labels.trained import Trained
 from truepair.phrases import Rows
 
 TABLE, FACTS, PAGE = "labels.parquet", "labels.json", "index.html"

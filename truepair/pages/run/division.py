@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from truepair.data.pairs import BoolArray
 from truepair.errors import RunFolderError
 from truepair.methods import learns_from_labels, shown_fields
 from truepair.pages.run.epochs import Epoch, epoch_of, read_records
 from truepair.pages.run.examples import Example, examples_of, ordering, training_images
-from truepair.pages.run.indicators import BoolArray, Indicator, indicators_of
+from truepair.pages.run.indicators import Indicator, indicators_of
 from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 

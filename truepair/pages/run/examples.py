@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from truepair.data.open import is_drawn, load
-from truepair.data.pairs import Images
+from truepair.data.pairs import Array, Images
 from truepair.pages.kit.pictures import pixels_of
 from truepair.pages.run.epochs import PARTS
-from truepair.pages.run.indicators import Array
 
 PER_END = 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,10 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from truepair.data.pairs import BoolArray
 from truepair.pages.kit.canvas import (
     BLACK,
     BLUE,
     DASHES,
+    DPI,
     GREEN,
     PART_COLOURS,
     RUN_COLOURS,
@@ -29,7 +32,8 @@ from truepair.pages.kit.canvas import (
 )
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
-from truepair.pages.run.indicators import SMALL, BoolArray, Indicator
+from truepair.pages.run.examples import PER_END, Example
+from truepair.pages.run.indicators import SMALL, Indicator
 
 DOTTED: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
 BELIEFS = {"belief_matched_mean": "matched", "belief_mismatched_mean": "mismatched"}
@@ -207,3 +211,54 @@ def draw_components(axes: Axes, indicator: Indicator) -> list[Any]:
         look["label"] = f"{side} Gaussian" + ("" if used else " (not used)")
         handles += axes.plot(at, 100 * (edges[1] - edges[0]) * density, **look)
     return handles
+
+
+TITLES = {"uncertainty": "u = {:.5f}", "belief": "belief = {:.3g}"}
+ENDS = ("lowest", "highest")
+CELL = (1.2, 1.85)  # inches, as the next line
+LEFT, TOP, CAPTION, GAP = 0.3, 0.25, 0.6, 0.06
+LINE, LINES = 23, 4  # of a caption
+
+
+def example_sheet(report: DivisionReport) -> Figure | None:
+    """The examples of the parts, lowest value on the left, highest on the right; None where the data has no pixels."""
+    shown = [example for example in report.examples if example.picture is not None]
+    parts = [part for part in PARTS if any(example.part == part for example in shown)]
+    if not parts:
+        return None
+    columns = PER_END * len(ENDS)
+    width, height = CELL[0] * columns + LEFT, CELL[1] * len(parts) + TOP
+    with styled():
+        figure = Figure(figsize=(width, height), dpi=DPI)
+        grid = figure.subplots(len(parts), columns, squeeze=False)
+        figure.subplots_adjust(LEFT / width, CAPTION / height, 1 - GAP / width, 1 - 2 * TOP / height, 0.12, 0.75)
+        for axes in grid.flat:
+            axes.set_axis_off()
+        for row, part in enumerate(parts):
+            for end in ENDS:
+                chosen = [example for example in shown if (example.part, example.end) == (part, end)]
+                for place, example in enumerate(chosen):
+                    column = place if end == "lowest" else columns - 1 - place  # the outermost at the outer edge
+                    draw_example(grid[row, column], example, report.ordered_by)
+            middle = grid[row, 0].get_position()
+            figure.text(0.3 * LEFT / width, (middle.y0 + middle.y1) / 2, part, rotation=90, va="center", weight="bold")
+        for end, first in zip(ENDS, (0, PER_END), strict=True):
+            left, right = grid[0, first].get_position().x0, grid[0, first + PER_END - 1].get_position().x1
+            title = f"{end} {report.ordered_by}"
+            figure.text((left + right) / 2, 1 - 0.4 * TOP / height, title, ha="center", va="top", weight="bold")
+    return figure
+
+
+def draw_example(axes: Axes, example: Example, ordered_by: str) -> None:
+    assert example.picture is not None
+    axes.imshow(example.picture)
+    title, colour = TITLES[ordered_by].format(example.value), SOFT
+    if example.mismatched is not None:
+        colour = TRUTH["mismatched" if example.mismatched else "matched"]
+        title += "  ✗" if example.mismatched else "  ✓"
+    axes.set_title(title, fontsize=7.5, color=colour, pad=3)
+    lines = textwrap.wrap(example.caption, LINE, max_lines=LINES, placeholder=" …")
+    lines += [""] * (LINES - len(lines))
+    axes.text(
+        0.5, -0.06, "\n".join(lines), transform=axes.transAxes, ha="center", va="top", fontsize=6.5, parse_math=False
+    )

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from truepair.data.pairs import Array, BoolArray
 from truepair.evaluation.detection import detection
 from truepair.methods.pair_field import PairField, PairFields
-
-Array = npt.NDArray[Any]
-BoolArray = npt.NDArray[np.bool_]
 
 BINS = 40
 SAME = 1e-5  # values that differ relatively by less differ by rounding: they are drawn as one
