@@ -18,8 +18,7 @@ from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
 from truepair.engines.retrieval_model import Needs, new_model
 from truepair.errors import InputError
 from truepair.evaluation import evaluate, recall, recall_from_ranks
-from truepair.evaluation.proposals import propose
-from truepair.evaluation.two_stage import evaluate_two_stage
+from truepair.evaluation.two_stage import evaluate_two_stage, propose
 
 LEVELS = (-torch.inf, -1.0, 0.0, 0.5, 1.0, torch.inf)
 
@@ -157,7 +156,7 @@ def test_the_candidates_do_not_depend_on_how_the_matrix_is_cut(monkeypatch):
     image_of_text = torch.randint(40, (90,), generator=draw)
     expected = propose([similarity], image_of_text, 7)
     for at_once, rows in [(1, 1), (16, 9), (1000, 40)]:
-        monkeypatch.setattr("truepair.evaluation.proposals.QUERIES_AT_ONCE", at_once)
+        monkeypatch.setattr("truepair.evaluation.two_stage.QUERIES_AT_ONCE", at_once)
         found = propose(torch.split(similarity, rows), image_of_text, 7)
         assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
 

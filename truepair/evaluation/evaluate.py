@@ -58,7 +58,7 @@ def _figures(
 
 
 def counted(parts: Iterable[Tensor], cells: int, *, progress: bool | None, title: str) -> Iterator[Tensor]:
-    """The parts as they are, while a bar counts their cells.
+    """The parts as they are, while a bar, gone when it ends, counts their cells.
 
     Args:
         parts: tensors with `cells` entries altogether.

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from truepair.data.pairs import Pairs
 from truepair.engines.retrieval_model import ENCODING_BATCH, RetrievalModel, evaluating
 from truepair.engines.subspaces import Parts
 from truepair.errors import InputError
 
-
-@dataclass(frozen=True)
-class EncodedParts:
-    """Features F (n, D), invariant part (n, S) and exclusive part (n, S) of n items, float32 on the CPU.
-
-    Unit vectors; for region–word engines the mean over an item's regions or words, which is shorter.
-    """
-
-    features: Tensor
-    invariant: Tensor
-    exclusive: Tensor
+EncodedParts = Parts
+"""Of n items, float32 on the CPU: unit vectors; for region–word engines means of an item's own, which are shorter."""
 
 
 def encode_parts(

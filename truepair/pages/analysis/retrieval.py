@@ -87,7 +87,7 @@ HELD_OUT = 0.1
 
 @dataclass(frozen=True)
 class LinearMap:
-    """ŷ = (x − x̄) W + ȳ.
+    """ŷ = (x − x̄) W + ȳ, fitted by ridge regression: what one part tells of another, read linearly.
 
     Attributes:
         weights: W, (D_x, D_y).

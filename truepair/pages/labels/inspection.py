@@ -1,4 +1,7 @@
-"""`inspect_labels`: a finished run in, everything its page of labels says out."""
+"""`inspect_labels`: a finished run in, everything its page of labels says out.
+
+What its model finds on a split needs the data it was trained on. Where these are gone, the reason is said instead.
+"""
 
 from __future__ import annotations
 

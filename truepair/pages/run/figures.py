@@ -1,4 +1,4 @@
-"""The figures of a division report, each for one column of a paper."""
+"""The figures of a division report, each for one column of a paper, and its examples as a sheet of pictures."""
 
 from __future__ import annotations
 
@@ -221,7 +221,10 @@ LINE, LINES = 23, 4  # of a caption
 
 
 def example_sheet(report: DivisionReport) -> Figure | None:
-    """The examples of the parts, lowest value on the left, highest on the right; None where the data has no pixels."""
+    """The examples of the parts, lowest value on the left, highest on the right (in the manner of UGNCL's figure 3).
+
+    None where the data has no pixels.
+    """
     shown = [example for example in report.examples if example.picture is not None]
     parts = [part for part in PARTS if any(example.part == part for example in shown)]
     if not parts:

@@ -1,4 +1,4 @@
-"""Write a division report: a page for people, its figures for papers, `report.json` for programs."""
+"""Write a division report: a page for people, its tables and figures, `report.json` for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from truepair.pages.kit.page import data_source, render
 from truepair.pages.run import figures
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
-from truepair.pages.run.figures import example_sheet
 from truepair.pages.run.indicators import Indicator
 from truepair.phrases import Rows
 
@@ -99,7 +98,7 @@ def drawn(report: DivisionReport) -> dict[str, tuple[str, Any]]:
         caption = f"Distribution of the {indicator.title} over the pairs, after the last epoch."
         histogram = figures.indicator_histogram(indicator, report.mismatched)
         candidates[f"indicator_{indicator.field}"] = (caption, histogram)
-    candidates["examples"] = (f"Examples of each part, by {report.ordered_by}.", example_sheet(report))
+    candidates["examples"] = (f"Examples of each part, by {report.ordered_by}.", figures.example_sheet(report))
     return {f"{name}.png": (text, figure) for name, (text, figure) in candidates.items() if figure is not None}
 
 
