@@ -224,8 +224,8 @@ class _Compare(torch.autograd.Function):
                     (slice(0, 1), whole_first[row], whole_second, found[1][row], found[3], whole),
                 ):
                     difference = single - others[columns]
-                    of_part = (values[run.pairs, part] for values in (gradient, nodes, norms))
-                    d_difference = project(*of_part, difference)
+                    at = run.pairs, part
+                    d_difference = project(gradient[at], nodes[at], norms[at], difference)
                     into_single.add_(d_difference.sum(dim=0))
                     into_others[columns].sub_(d_difference)
         return (*found, local.weight, local.bias, whole.weight, whole.bias, None, None, None)
