@@ -79,35 +79,21 @@ def run_audit(options: argparse.Namespace) -> None:
     if options.noise and options.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
     noisy = bool(options.noise) or options.noise_index is not None
-    shared = AuditOptions(**given_options(options, AuditOptions))
-    crossfit = CrossFitting(**given_options(options, CrossFitting))
-    check_request(
-        options.data,
-        options.out,
-        run=options.run,
-        options=shared,
-        crossfit=crossfit,
-        export=options.export,
-        embeddings=options.embeddings,
-        noise=noisy,
-        table=options.table,
-    )
+    how: dict[str, Any] = {
+        "run": options.run,
+        "options": AuditOptions(**given_options(options, AuditOptions)),
+        "crossfit": CrossFitting(**given_options(options, CrossFitting)),
+        "export": options.export,
+    }
+    check_request(options.data, options.out, **how, embeddings=options.embeddings, noise=noisy, table=options.table)
     use_threads(options.threads)
     quiet = False if options.quiet else None
     reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
     trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
         collection = mismatched(open_source(options.data, **reading, progress=quiet), options)
-        result = audit_with_page(
-            collection,
-            options.out,
-            run=options.run,
-            options=shared,
-            crossfit=crossfit,
-            export=options.export,
-            progress=quiet,
-            asked={"source": options.data, "run": options.run, **reading, **(trial if noisy else {})},
-        )
+        asked = {"source": options.data, "run": options.run, **reading, **(trial if noisy else {})}
+        result = audit_with_page(collection, options.out, **how, progress=quiet, asked=asked)
     except KeyboardInterrupt:
         if AuditFolder(options.out).begun:
             print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)

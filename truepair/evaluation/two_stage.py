@@ -21,6 +21,9 @@ from truepair.evaluation.evaluate import WHOLE_MATRIX_BYTES, ScoresPairs, Watche
 from truepair.evaluation.ranks import ranks_from_blocks
 from truepair.evaluation.retrieval import recall, recall_from_ranks
 
+QUERIES_AT_ONCE = 512
+"""Queries whose candidates are sorted out together: bounds the working memory."""
+
 
 @dataclass(frozen=True)
 class TwoStage:
@@ -159,10 +162,6 @@ def reranked(similarity: Tensor, right: Tensor, ranks: Tensor) -> Tensor:
     best = similarity.masked_fill(~right, -torch.inf).amax(dim=1, keepdim=True)
     before = ((similarity >= best) & ~right).sum(dim=1)
     return torch.where(right.any(dim=1), before, ranks)
-
-
-QUERIES_AT_ONCE = 512
-"""Queries whose candidates are sorted out together: bounds the working memory."""
 
 
 @torch.no_grad()

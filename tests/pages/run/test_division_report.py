@@ -19,8 +19,7 @@ from truepair.methods import build_method
 from truepair.methods.base import Method
 from truepair.methods.pair_field import PairField
 from truepair.pages.kit.canvas import COLUMN, DPI, LETTERS, SIGN, shortened
-from truepair.pages.run.division import read_report
-from truepair.pages.run.examples import PER_END
+from truepair.pages.run.division import PER_END, read_report
 from truepair.pages.run.figures import belief_by_epoch, indicator_histogram, parts_by_epoch
 from truepair.pages.run.indicators import BINS, Components, Indicator, cut_between, indicators_of
 from truepair.pages.run.write import epoch_rows, facts, run_labels, summary, write_comparison, write_report

@@ -20,11 +20,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from truepair.engines.projection import ProjectionGradient, blocks, inverse, project_in_place
 from truepair.engines.region_word.attention import Attention, attend, attention_gradient
 from truepair.engines.region_word.layout import Group, unflatten
 from truepair.engines.region_word.self_attention import xavier_linear
-from truepair.engines.unit import inverse_norm
+from truepair.engines.unit import ProjectionGradient, blocks, inverse, inverse_norm, project_in_place
 
 
 class Alignment(nn.Module):

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from truepair.engines.projection import inverse
-from truepair.engines.unit import inverse_norm
+from truepair.engines.unit import inverse, inverse_norm
 
 SHARPNESS = 9.0  # λ of SGRAF
 LEAK = 0.1

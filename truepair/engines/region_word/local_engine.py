@@ -31,7 +31,6 @@ from torch.nn.functional import linear
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
 from truepair.engines.pooling import element_mask
-from truepair.engines.projection import blocks
 from truepair.engines.region_word.alignment import Alignment
 from truepair.engines.region_word.filtration import AttentionFiltration
 from truepair.engines.region_word.fragments import (
@@ -47,6 +46,7 @@ from truepair.engines.region_word.local_encoders import DroppingWordEncoder, Lin
 from truepair.engines.region_word.reasoning import GraphReasoning
 from truepair.engines.region_word.self_attention import ImageSelfAttention, SelfAttention, xavier_linear
 from truepair.engines.similarity import SingleViewEngine
+from truepair.engines.unit import blocks
 from truepair.errors import InputError
 
 if TYPE_CHECKING:

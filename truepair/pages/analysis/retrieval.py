@@ -26,6 +26,9 @@ from truepair.pages.analysis.subject import Split
 from truepair.seeding import generator
 
 MOST_FITTED = 5000
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+"""Penalties to choose from, in units of the mean variance of a column of x."""
+HELD_OUT = 0.1
 Figures = dict[str, float]
 Chosen = Callable[[EncodedParts], Tensor]
 
@@ -78,11 +81,6 @@ def chance(image_of_text: IntArray, images: int) -> Figures:
         figures[f"t2i_r{k}"] = 100 * min(k, images) / images
     figures["rsum"] = sum(figures.values())
     return figures
-
-
-STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Penalties to choose from, in units of the mean variance of a column of x."""
-HELD_OUT = 0.1
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,18 @@ from truepair.pages.kit.canvas import (
     legend_above,
     styled,
 )
-from truepair.pages.run.division import DivisionReport
+from truepair.pages.run.division import PER_END, DivisionReport, Example
 from truepair.pages.run.epochs import PARTS, Epoch
-from truepair.pages.run.examples import PER_END, Example
 from truepair.pages.run.indicators import SMALL, Indicator
 
 DOTTED: dict[str, Any] = {"color": SOFT, "linewidth": 1, "linestyle": (0, (1, 1.5))}
 BELIEFS = {"belief_matched_mean": "matched", "belief_mismatched_mean": "mismatched"}
+
+TITLES = {"uncertainty": "u = {:.5f}", "belief": "belief = {:.3g}"}
+ENDS = ("lowest", "highest")
+CELL = (1.2, 1.85)  # inches, as the next line
+LEFT, TOP, CAPTION, GAP = 0.3, 0.25, 0.6, 0.06
+LINE, LINES = 23, 4  # of a caption
 
 
 def parts_by_epoch(report: DivisionReport) -> Figure | None:
@@ -211,13 +216,6 @@ def draw_components(axes: Axes, indicator: Indicator) -> list[Any]:
         look["label"] = f"{side} Gaussian" + ("" if used else " (not used)")
         handles += axes.plot(at, 100 * (edges[1] - edges[0]) * density, **look)
     return handles
-
-
-TITLES = {"uncertainty": "u = {:.5f}", "belief": "belief = {:.3g}"}
-ENDS = ("lowest", "highest")
-CELL = (1.2, 1.85)  # inches, as the next line
-LEFT, TOP, CAPTION, GAP = 0.3, 0.25, 0.6, 0.06
-LINE, LINES = 23, 4  # of a caption
 
 
 def example_sheet(report: DivisionReport) -> Figure | None:
