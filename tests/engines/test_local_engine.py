@@ -235,7 +235,7 @@ def test_the_layout_for_a_cpu_and_that_for_an_accelerator_give_the_same(kind, le
     found = []
     for lay_out in (by_length, padded):
         model = engine(kind)
-        scores = model.scores_laid_out(images, texts, lay_out)
+        scores = model.scores(images, texts, lay_out)
         found.append((scores, gradients(model, scores, images, texts), list(model.buffers())))
     (grouped, grouped_gradients, grouped_buffers), (masked, masked_gradients, masked_buffers) = found
     torch.testing.assert_close(grouped, masked, rtol=0, atol=1e-12)

@@ -120,8 +120,16 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
     def represent_texts(self, features: Features) -> Fragments:
         return represented(features, self.text_attention)
 
-    def scores(self, images: AnyFragments, texts: AnyFragments) -> Tensor:
-        return self.scores_laid_out(padded_fragments(images), texts, layout_for)
+    def scores(
+        self,
+        images: AnyFragments,
+        texts: AnyFragments,
+        lay_out: Callable[[Tensor, int, torch.device], Layout] = layout_for,
+    ) -> Tensor:
+        images = padded_fragments(images)
+        with torch.autocast(images.vectors.device.type, enabled=False):
+            nodes = len(images) * int((texts.lengths + 1).sum())
+            return self.assemble(self.pairs(images, texts, lay_out), nodes, (len(images), len(texts)))
 
     def image_scores(self, images: AnyFragments) -> Tensor:
         """The same network on two images: regions compared position by position, as far as both have them.
@@ -147,14 +155,6 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
             yield
         finally:
             self.head.moving = True
-
-    def scores_laid_out(
-        self, images: Fragments, texts: AnyFragments, lay_out: Callable[[Tensor, int, torch.device], Layout]
-    ) -> Tensor:
-        """`scores`, with the captions laid out in a given way."""
-        with torch.autocast(images.vectors.device.type, enabled=False):
-            nodes = len(images) * int((texts.lengths + 1).sum())
-            return self.assemble(self.pairs(images, texts, lay_out), nodes, (len(images), len(texts)))
 
     def assemble(
         self, chunks: Iterator[PairNodes], nodes: int, shape: tuple[int, int], *, mirrored: bool = False
