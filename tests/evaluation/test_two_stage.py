@@ -1,5 +1,6 @@
 """Two stages of retrieval against the definition written as plain loops, on similarities full of ties."""
 
+import importlib
 import json
 
 import numpy as np
@@ -285,7 +286,8 @@ def test_progress_counts_every_cell_once(drawn, monkeypatch):
             bars.append((self.desc, self.n, self.total))
             super().close()
 
-    monkeypatch.setattr("truepair.evaluation.evaluate.tqdm", Bar)
+    # The package's `evaluate` is the function.
+    monkeypatch.setattr(importlib.import_module("truepair.evaluation.evaluate"), "tqdm", Bar)
     found = evaluate_two_stage(
         model_of(GLOBAL), EnsembleModel([model_of(SAF), model_of(SGR)]), drawn, top=2, compare=True, progress=True
     )
