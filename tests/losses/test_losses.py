@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from truepair.correspondence import matching_probability
 from truepair.errors import InputError
-from truepair.losses import active_complementary, hinge_ranking, info_nce, robust_complementary
+from truepair.losses import (
+    active_complementary,
+    complementary_contrastive,
+    hinge_ranking,
+    info_nce,
+    robust_complementary,
+)
 
 SIZES = [1, 2, 7, 32]
 
@@ -75,7 +81,7 @@ def loop_hinge(similarity, margin, negatives):
     return losses
 
 
-def loop_active_complementary(similarity, labels, temperature, scale):
+def loop_active_complementary(similarity, labels, temperature, scale, active_weight=1.0, exponent=None):
     rows, columns = rows_and_columns(similarity)
     losses = []
     for i, label in enumerate(labels.tolist()):
@@ -84,8 +90,29 @@ def loop_active_complementary(similarity, labels, temperature, scale):
             p = loop_probability(line, temperature)
             active -= label * loop_log_probability(line, temperature, i)
             total = sum(math.tan(value) for value in p)
-            complementary += sum(math.tan(p[j]) for j in range(len(p)) if j != i) / total ** (1 - label)
-        losses.append(active + scale * complementary)
+            complementary += sum(math.tan(p[j]) for j in range(len(p)) if j != i) / total ** (
+                1 - label if exponent is None else exponent
+            )
+        losses.append(active_weight * active + scale * complementary)
+    return losses
+
+
+def loop_complementary_contrastive(similarity, form):
+    """Σ φ(p) over the negatives of both directions; 1 − p is summed, as a difference would lose its digits."""
+    phi = {
+        "log": lambda p, rest: -math.log(rest),
+        "exp": lambda p, rest: math.exp(-rest),
+        "gce": lambda p, rest: (1 - rest**0.5) / 0.5,
+        "mae": lambda p, rest: p,
+    }[form]
+    rows, columns = rows_and_columns(similarity)
+    losses = []
+    for i in range(len(rows)):
+        loss = 0.0
+        for line in (rows[i], columns[i]):
+            p = loop_probability(line, 0.05)
+            loss += sum(phi(p[j], sum(p[:j]) + sum(p[j + 1 :])) for j in range(len(p)) if j != i)
+        losses.append(loss)
     return losses
 
 
@@ -120,6 +147,25 @@ LOSSES = {
         lambda s, y: active_complementary(s, y),
         lambda s, y: loop_active_complementary(s, y, 0.05, 5.0),
     ),
+    "complementary alone": (
+        lambda s, y: active_complementary(s, y, active_weight=0.0),
+        lambda s, y: loop_active_complementary(s, y, 0.05, 5.0, active_weight=0.0),
+    ),
+    "complementary, q = 0": (
+        lambda s, y: active_complementary(s, y, active_weight=0.0, exponent=0.0),
+        lambda s, y: loop_active_complementary(s, y, 0.05, 5.0, active_weight=0.0, exponent=0.0),
+    ),
+    "complementary, q = 1": (
+        lambda s, y: active_complementary(s, y, active_weight=0.0, exponent=1.0),
+        lambda s, y: loop_active_complementary(s, y, 0.05, 5.0, active_weight=0.0, exponent=1.0),
+    ),
+    **{
+        f"complementary contrastive, {form}": (
+            lambda s, _, form=form: complementary_contrastive(s, form=form),
+            lambda s, _, form=form: loop_complementary_contrastive(s, form),
+        )
+        for form in ("log", "exp", "gce", "mae")
+    },
     "matching probability": (
         lambda s, _: matching_probability(s, temperature=0.05),
         lambda s, _: [

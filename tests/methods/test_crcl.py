@@ -5,7 +5,7 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.errors import InputError
-from truepair.losses import active_complementary
+from truepair.losses import active_complementary, complementary_contrastive
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 
@@ -58,6 +58,9 @@ def test_stages_are_the_papers():
     assert [stage.epochs for stage in stages] == [7, 7, 7, 32]
     assert [stage.decay_after for stage in stages] == [None, None, None, 15]
     assert [stage.epochs for stage in build_method("crcl", {"pieces": ()}).stages(10, 5)] == [10]
+    assert [stage.epochs for stage in build_method("crcl").stages(22, 12)] == [4, 4, 4, 22]  # Table 5
+    assert [stage.epochs for stage in build_method("crcl").stages(42, 20)] == [7, 7, 7, 42]
+    assert [stage.epochs for stage in build_method("crcl", {"freeze_epochs": 4}).stages(22, 12)] == [18, 22]
     assert [stage.epochs for stage in build_method("crcl").stages(64, 2)] == [14, 14, 14, 64]
     assert [stage.epochs for stage in build_method("crcl").stages(10, 2)] == [8, 10]
     assert [stage.epochs for stage in build_method("crcl").stages(1, 1)] == [3, 1]
@@ -92,10 +95,67 @@ def test_labels_of_pairs_not_seen_use_the_probability_last_seen():
     assert (memory.read("label", seen) < 1).all()
 
 
+def test_without_self_refining_the_label_is_that_of_the_batch_at_hand_or_the_given_one():
+    """Table 4 and Fig. 1: ŷ = p̂ of the current iteration, neither frozen nor thresholded; or 1. There is one piece."""
+    ids, similarity = torch.arange(PAIRS), similarity_of(0)
+    for labels, expected in (("current", matching_probability(similarity, temperature=0.05)), ("given", torch.ones(5))):
+        method = build_method("crcl", {"labels": labels})
+        assert [stage.epochs for stage in method.stages(32, 15)] == [32]
+        memory = CorrespondenceMemory(PAIRS)
+        method.prepare(memory)
+        for epoch in (1, 4):
+            position = EpochPosition(0, epoch, method.stages(32, 15))
+            method.start_epoch(position, memory)
+            found = method.batch_loss(GivenForward(similarity, ids), position, memory).per_pair
+            assert torch.equal(found, active_complementary(similarity, expected))
+            assert torch.equal(memory.read("label"), expected)
+        assert torch.equal(memory.read("seen_similarity"), similarity.diagonal())
+
+
+def test_rows_of_table_4_and_figure_4_are_parts_of_the_loss():
+    ids, similarity = torch.arange(PAIRS), similarity_of(0)
+    label = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0])
+    negatives = active_complementary(similarity, label) - active_complementary(similarity, label, scale=0.0)
+
+    def loss(**options):
+        method = build_method("crcl", {"pieces": (), **options})
+        memory = CorrespondenceMemory(PAIRS)
+        method.prepare(memory)
+        memory.write("label", None, label)
+        return method.batch_loss(GivenForward(similarity, ids), EpochPosition(0, 1, method.stages(5, None)), memory)
+
+    for options, expected in (
+        ({"active_weight": 0.0}, negatives),
+        ({"scale": 0.0}, active_complementary(similarity, label, scale=0.0)),
+        ({"active_weight": 0.0, "exponent": 1.0}, active_complementary(similarity, 0 * label)),  # ŷ = 0: no L_d, q = 1
+        ({"exponent": 0.0}, active_complementary(similarity, label, exponent=0.0)),
+        (
+            {"complementary": "log", "exponent": 0.0, "active_weight": 0.0},
+            5 * complementary_contrastive(similarity, form="log"),
+        ),
+    ):
+        torch.testing.assert_close(loss(**options).per_pair, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"complementary": "log"}, "complementary is log.*needs an exponent of 0"),
+        ({"complementary": "gce", "exponent": 1.0}, "complementary is gce.*needs an exponent of 0"),
+        ({"labels": "current", "pieces": (7, 7)}, r"labels are current.*pieces are \(7, 7\)"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, said):
+    with pytest.raises(InputError, match=said):
+        build_method("crcl", options)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"temperature": 0.0},
+        {"active_weight": -1.0},
+        {"exponent": 1.5},
         {"scale": -1.0},
         {"momentum": 1.5},
         {"threshold": -0.1},

@@ -169,8 +169,8 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
             if fixed.get(name, value) != value:
                 option = f"--{prefix}{name}".replace("_", "-")
                 raise InputError(
-                    f"{option} {value} contradicts --as-printed: {preset.source} has {fixed[name]}; leave one of the "
-                    "two out"
+                    f"{option} {value} contradicts --as-printed: {preset.source} has "
+                    f"{'none' if fixed[name] is None else fixed[name]}; leave one of the two out"
                 )
         merged[part] = {**given, **fixed}
     setup = Setup(TrainingConfig(**merged["training"]), model, preset.augmentation)

@@ -1,6 +1,10 @@
 """Pure functions: a batch's similarity matrix (and labels) → one loss per pair. Reduction is the training loop's."""
 
-from truepair.losses.active_complementary import active_complementary, robust_complementary
+from truepair.losses.active_complementary import (
+    active_complementary,
+    complementary_contrastive,
+    robust_complementary,
+)
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
 from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
@@ -11,6 +15,7 @@ from truepair.losses.trusted import hardness, printed_hardness, soft_margin, tru
 
 __all__ = [
     "active_complementary",
+    "complementary_contrastive",
     "cross_modal_consistency",
     "evidential",
     "hardness",

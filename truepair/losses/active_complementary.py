@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -14,7 +16,13 @@ from truepair.losses.similarity_matrix import (
 
 
 def active_complementary(
-    similarity: Tensor, labels: Tensor, *, temperature: float = 0.05, scale: float = 5.0
+    similarity: Tensor,
+    labels: Tensor,
+    *,
+    temperature: float = 0.05,
+    scale: float = 5.0,
+    active_weight: float = 1.0,
+    exponent: float | None = None,
 ) -> Tensor:
     """Loss of every pair, (B,): L_d + λ L_r(q = 1 − ŷ) (CRCL, eq. 8–9).
 
@@ -26,6 +34,8 @@ def active_complementary(
         labels: ŷ, (B,) in [0, 1], already thresholded (eq. 12). No gradient flows into them.
         temperature: τ > 0 (eq. 3).
         scale: λ ≥ 0, the weight of the complementary part (eq. 8).
+        active_weight: weight ≥ 0 of the active part, 1 in the paper.
+        exponent: q in [0, 1], the same for all pairs; None for 1 − ŷ.
 
     Raises:
         InputError: the matrix is not square and finite, a label lies outside [0, 1], or τ ≤ 0.
@@ -36,9 +46,52 @@ def active_complementary(
     labels = labels.detach().to(similarity)
     to_text, to_image = log_matching_probabilities(similarity, temperature)
     active = -labels * (to_text.diagonal() + to_image.diagonal())
-    exponent = 1 - labels
-    complementary = robust_complementary(to_text.exp(), exponent) + robust_complementary(to_image.exp().T, exponent)
-    return active + scale * complementary
+    power = 1 - labels if exponent is None else torch.full_like(labels, exponent)
+    complementary = robust_complementary(to_text.exp(), power) + robust_complementary(to_image.exp().T, power)
+    return active_weight * active + scale * complementary
+
+
+COMPLEMENTARY: dict[str, Callable[[Tensor], Tensor]] = {
+    "log": lambda rest: -rest,
+    "exp": lambda rest: torch.exp(-rest.exp()),
+    "gce": lambda rest: -torch.expm1(0.5 * rest) / 0.5,
+    "mae": lambda rest: -torch.expm1(rest),
+}
+"""φ(p) of complementary contrastive losses, by log(1 − p): −log(1 − p), exp(p − 1), (1 − (1 − p)^½)/½, p (RCL)."""
+
+
+def complementary_contrastive(similarity: Tensor, *, temperature: float = 0.05, form: str = "log") -> Tensor:
+    """Loss of every pair, (B,): Σ_{j≠i} φ(p_ij) + Σ_{j≠i} φ(pᵀ_ji), from the negatives alone (RCL, TPAMI 2023).
+
+    CRCL compares with it as CCL (Fig. 4); φ = tan is `robust_complementary` at q = 0.
+
+    Args:
+        similarity: (B, B), row = image, column = text, given pairs on the diagonal; any float dtype.
+        temperature: τ > 0.
+        form: φ, one of `COMPLEMENTARY`.
+
+    Raises:
+        InputError: the matrix is not square and finite, or τ ≤ 0.
+    """
+    count = check_similarity(similarity)
+    check_temperature(temperature)
+    if count == 1:
+        return similarity.diagonal() * 0.0
+    to_text, to_image = log_matching_probabilities(similarity, temperature)
+    itself = torch.eye(count, dtype=torch.bool, device=similarity.device)
+    negatives = [
+        COMPLEMENTARY[form](log_of_the_rest(rows)).masked_fill(itself, 0.0).sum(dim=1) for rows in (to_text, to_image.T)
+    ]
+    return negatives[0] + negatives[1]
+
+
+def log_of_the_rest(log_probability: Tensor) -> Tensor:
+    """log(1 − p) of every cell of rows of log p, (B, K); finite where one candidate has all but the last digit."""
+    # Only the largest p can come so close to 1 that 1 − p loses its digits: there, the others are summed.
+    foremost = torch.nn.functional.one_hot(log_probability.argmax(dim=1), log_probability.shape[1]).bool()
+    others = torch.logsumexp(log_probability.masked_fill(foremost, -torch.inf), dim=1, keepdim=True)
+    plain = torch.log1p(-log_probability.masked_fill(foremost, -torch.inf).exp())
+    return torch.where(foremost, others, plain)
 
 
 def robust_complementary(probability: Tensor, exponent: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from truepair.data.config import Augmentation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.preset import CLIPPING, COMMON, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, Preset, sgraf
 from truepair.option import Options, option
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ PRINTED = Preset(
     source="no paper of its own: eq. 3 of CRCL as a loss, in the training that CRCL prints in Table 5",
     models=sgraf(),
     method={"temperature": 0.05},
-    training={"epochs": 32, "batch_size": 128, "learning_rate": 5e-4, "decay_after": 15},
+    training={"epochs": 32, "batch_size": 128, "learning_rate": 5e-4, "decay_after": 15, **DECAY_ONCE},
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
     reasons=COMMON,
     silent=(CLIPPING,),

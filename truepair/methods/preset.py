@@ -24,6 +24,8 @@ class Preset:
             "augmentation.NAME", or "model" for engine and widths.
         silent: what the print does not say, so that the default stands.
         not_expressed: what it says and no option does. "As printed" is true but for these.
+        equations: what is printed, and the function that computes it, as `module:name` below `truepair`.
+        rows: what of its tables and figures can be run, and how: options, or a table of `truepair.reproduce`.
     """
 
     source: str
@@ -34,6 +36,8 @@ class Preset:
     augmentation: Augmentation = field(default_factory=lambda: Augmentation(word_share=0.0, region_share=0.0))
     silent: tuple[str, ...] = ()
     not_expressed: tuple[str, ...] = ()
+    equations: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, str] = field(default_factory=dict)
 
 
 def sgraf() -> dict[str, EngineConfig]:
@@ -71,11 +75,14 @@ COMMON = {
 CLIPPING = "gradient clipping: at norm 2, as by default"
 ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two together"
 
+DECAY_ONCE = {"decay_every": None, "decay_factor": 0.1}
+
 LABEL_TRAINING = {
     "epochs": 100,
     "batch_size": 100,
     "learning_rate": 1e-4,
     "decay_after": 100,  # never
+    **DECAY_ONCE,
     "optimizer": "adam",
     "weight_decay": 0.0,
     "clip": 0.0,

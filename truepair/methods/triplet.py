@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from truepair.engines.config import GlobalConfig
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.preset import COMMON, Preset
+from truepair.methods.preset import COMMON, DECAY_ONCE, Preset
 from truepair.option import Options, option
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ PRINTED = Preset(
         "batch_size": 128,
         "learning_rate": 2e-4,
         "decay_after": 15,
+        **DECAY_ONCE,
         "optimizer": "adam",
         "weight_decay": 0.0,
         "clip": 2.0,

@@ -14,7 +14,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.division import Part
 from truepair.errors import InputError
-from truepair.losses import active_complementary
+from truepair.losses import active_complementary, complementary_contrastive
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.crcl.as_printed import PRINTED
 from truepair.methods.crcl.options import CRCLConfig
@@ -27,10 +27,15 @@ class CRCL(Method):
     name = "crcl"
     config: CRCLConfig
     printed = PRINTED
-    fields = Method.fields | {"label": PairField("label", "y")}
+    fields = Method.fields | {
+        "label": PairField("label", "y"),
+        "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
+    }
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""
+        if self.config.labels != "refined":
+            return (Stage(epochs, decay_after),)
         pieces = self.config.pieces
         if pieces is None:
             pieces = default_pieces(epochs, self.config.freeze_epochs)
@@ -44,11 +49,12 @@ class CRCL(Method):
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
         memory.register("label", 1.0)  # every pair counts as matched at first
+        memory.register("seen_similarity", 0.0)
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """Label update of eq. 11, once an epoch from p̂ as last seen in the epoch before."""
+        """Label update of eq. 11 (SCC), once an epoch from p̂ as last seen in the epoch before."""
         label, probability = memory.read("label"), memory.read("seen_probability")
-        if position.epoch > self.config.freeze_epochs:
+        if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
             if position.stage == 0 and position.epoch == self.config.freeze_epochs + 1:
                 label = probability
             else:
@@ -60,11 +66,27 @@ class CRCL(Method):
         }
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
-        similarity, ids = forward.similarity, forward.batch.ids
-        probability = matching_probability(similarity.detach(), temperature=self.config.temperature)
+        config, similarity, ids = self.config, forward.similarity, forward.batch.ids
+        probability = matching_probability(similarity.detach(), temperature=config.temperature)
         memory.write("seen_probability", ids, probability)
-        label = self.corrected(memory.read("label", ids)).to(similarity.device)
-        per_pair = active_complementary(similarity, label, temperature=self.config.temperature, scale=self.config.scale)
+        memory.write("seen_similarity", ids, similarity.diagonal())
+        if config.labels == "current":
+            memory.write("label", ids, probability)
+        label = memory.read("label", ids).to(similarity.device)
+        label = self.corrected(label) if config.labels == "refined" else label
+        if config.complementary == "tan":
+            per_pair = active_complementary(
+                similarity,
+                label,
+                temperature=config.temperature,
+                scale=config.scale,
+                active_weight=config.active_weight,
+                exponent=config.exponent,
+            )
+        else:
+            negatives = complementary_contrastive(similarity, temperature=config.temperature, form=config.complementary)
+            active = active_complementary(similarity, label, temperature=config.temperature, scale=0.0)
+            per_pair = config.active_weight * active + config.scale * negatives
         return BatchLoss(per_pair, {})
 
     def corrected(self, label: Tensor) -> Tensor:
@@ -79,11 +101,16 @@ class CRCL(Method):
         return torch.where(memory.read("label") >= self.config.threshold, int(Part.CLEAN), int(Part.NOISY))
 
 
+TABLE_5 = {22: (4, 4, 4), 32: (7, 7, 7), 42: (7, 7, 7)}
+"""Epochs of the last piece, and of those before it: MS-COCO, Flickr30K, and CC152K with SAF and SGR."""
+
 SHORTEST_OF_THREE = 7
 """Epochs of the paper's pieces on Flickr30K. Shorter ones may refine little (docs/results.md)."""
 
 
 def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:
-    """Three pieces in the paper's proportion to the last one (7 to 32); where these were short, one of four fifths."""
+    """Those of Table 5; else three in the proportion of 7 to 32, or where these were short, one of four fifths."""
+    if epochs in TABLE_5 and freeze_epochs < min(TABLE_5[epochs]):
+        return TABLE_5[epochs]
     piece = round(epochs * 7 / 32)
     return (piece,) * 3 if piece >= SHORTEST_OF_THREE else (max(freeze_epochs + 1, round(epochs * 4 / 5)),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truepair.methods.preset import CLIPPING, COMMON, ENCODERS, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, ENCODERS, Preset, sgraf
 
 PRINTED = Preset(
     source="DisNCL, section VI-A3",
@@ -40,6 +40,7 @@ PRINTED = Preset(
         "batch_size": 128,
         "learning_rate": 2e-4,
         "decay_after": 30,  # 25 after the warm-up
+        **DECAY_ONCE,
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
