@@ -38,7 +38,7 @@ def loop_cross_modal(similarity, labels, temperature):
     return losses
 
 
-def loop_intra_modal(image_similarity, text_similarity, labels, temperature):
+def loop_intra_modal(image_similarity, text_similarity, labels, temperature, believed=True):
     a, b, y = image_similarity.double().tolist(), text_similarity.double().tolist(), labels.double().tolist()
     size = len(a)
     losses = []
@@ -46,7 +46,7 @@ def loop_intra_modal(image_similarity, text_similarity, labels, temperature):
         row = [
             math.fsum(y[k] * a[i][k] * y[k] * b[j][k] for k in range(size)) / temperature for j in range(size)
         ]  # image i against text j
-        losses.append(-y[i] * loop_log_softmax(row, i))
+        losses.append(-(y[i] if believed else 1) * loop_log_softmax(row, i))
     return losses
 
 
@@ -64,6 +64,10 @@ def test_losses_equal_plain_loops(size, scale, dtype, tolerance):
         (
             intra_modal_consistency(images, texts, labels, temperature=0.5),
             loop_intra_modal(images, texts, labels, 0.5),
+        ),
+        (
+            intra_modal_consistency(images, texts, labels, temperature=0.5, believed=False),
+            loop_intra_modal(images, texts, labels, 0.5, believed=False),
         ),
     ):
         expected = torch.tensor(oracle, dtype=torch.float64)

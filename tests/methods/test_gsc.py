@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
-from truepair.correspondence.mixture import fit_mixture
+from truepair.correspondence.mixture import fit_mixture, released_posterior
+from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 
@@ -37,8 +39,8 @@ def network(seed, leaf=False):
     return GivenNetwork(*(part.requires_grad_(leaf) for part in made))
 
 
-def position(epoch=1):
-    return EpochPosition(0, epoch, (Stage(5),))
+def position(epoch=1, step=0):
+    return EpochPosition(0, epoch, (Stage(5),), step=step)
 
 
 def plain_probability(similarity, row):
@@ -57,16 +59,63 @@ def plain_structure(images, texts, labels, row):
     return sum(x * y for x, y in zip(a, b, strict=True)) / norm
 
 
-def plain_posterior(structure):
+def plain_groups(values, shares):
+    """Weight, mean and variance of two groups that hold a share of each value (an M-step, 5e-4 added as released)."""
+    for share in shares:
+        total = sum(share)
+        mean = sum(s * v for s, v in zip(share, values, strict=True)) / total
+        variance = sum(s * (v - mean) ** 2 for s, v in zip(share, values, strict=True)) / total + 5e-4
+        yield total / len(values), mean, variance
+
+
+def plain_shares(values, groups):
+    """Share of each value in each group, and the mean log-likelihood (an E-step)."""
+    shares, bound = ([], []), 0.0
+    for value in values:
+        densities = [w * math.exp(-((value - m) ** 2) / (2 * x)) / math.sqrt(2 * math.pi * x) for w, m, x in groups]
+        bound += math.log(sum(densities)) / len(values)
+        for share, density in zip(shares, densities, strict=True):
+            share.append(density / sum(densities))
+    return shares, bound
+
+
+def plain_released(values):
+    """The mixture of the released code: from two means until a step gains less than 0.01, or ten steps."""
+    means = (min(values), max(values))
+    for _ in range(50):
+        near = [[float((abs(v - means[0]) <= abs(v - means[1])) == first) for v in values] for first in (True, False)]
+        means = [mean for _, mean, _ in plain_groups(values, near)]
+    groups, bound = list(plain_groups(values, near)), -math.inf
+    for _ in range(10):
+        before = bound
+        shares, bound = plain_shares(values, groups)
+        groups = list(plain_groups(values, shares))
+        if abs(bound - before) < 1e-2:
+            break
+    return plain_shares(values, groups)[0][int(groups[1][1] > groups[0][1])]
+
+
+def plain_posterior(structure, released=False):
     low, high = min(structure), max(structure)
     scaled = [(value - low) / (high - low) for value in structure]
+    if released:
+        return plain_released(scaled)
     mixture = fit_mixture(scaled)
     return mixture.posterior(scaled) if mixture.two_components else [1.0] * PAIRS
 
 
-@pytest.mark.parametrize("dual", [False, True])
-def test_labels_follow_equations_3_to_10(dual):
-    method = build_method("gsc", {"co_train": dual})
+@pytest.mark.parametrize(
+    ("dual", "more"),
+    [
+        (False, {}),
+        (True, {}),
+        (True, {"exchange": "in_turn"}),
+        (False, {"mixture": "released"}),
+        (False, {"warm_up_epochs": 2}),
+    ],
+)
+def test_labels_follow_equations_3_to_10(dual, more):
+    method = build_method("gsc", {"co_train": dual, **more})
     memory = CorrespondenceMemory(PAIRS)
     method.prepare(memory)
     ids = torch.randperm(PAIRS, generator=torch.Generator().manual_seed(3))
@@ -75,9 +124,13 @@ def test_labels_follow_equations_3_to_10(dual):
     for epoch in range(1, 4):
         networks = [network(10 * epoch + index) for index in range(len(names))]
         method.batch_loss(GivenForward(networks, ids), position(epoch), memory)
+        if method.turns == 2:
+            method.finish_turn(position(epoch), memory)
+            method.batch_loss(GivenForward(networks, ids), position(epoch, step=1), memory)
         record = method.finish_epoch(position(epoch), memory)
-        # The plain loops; each network's structure is weighed by its teacher's labels.
-        before = {name: list(label[name]) for name in names}
+        # The plain loops; each network's structure is weighed by its teacher's labels: those of the epoch before, or in
+        # turn for the second network those that the first has just made.
+        before = {name: list(label[name]) for name in names} if not more.get("exchange") else label
         for name, teacher, given in zip(names, reversed(names), networks, strict=True):
             similarity, images, texts = (
                 part.double().tolist() for part in (given.similarity, given.image_similarity, given.text_similarity)
@@ -86,7 +139,9 @@ def test_labels_follow_equations_3_to_10(dual):
             structure = [0.0] * PAIRS
             for row, pair in enumerate(ids.tolist()):
                 structure[pair] = plain_structure(images, texts, labels, row)
-            posterior = plain_posterior(structure)
+            posterior = plain_posterior(structure, released="mixture" in more)
+            if epoch < more.get("warm_up_epochs", 0):
+                continue
             for row, pair in enumerate(ids.tolist()):
                 across[name][pair] = 0.7 * plain_probability(similarity, row) + 0.3 * across[name][pair]
                 within[name][pair] = 0.7 * posterior[pair] + 0.3 * within[name][pair]
@@ -94,11 +149,28 @@ def test_labels_follow_equations_3_to_10(dual):
             assert memory.read("cross_modal" + name).tolist() == pytest.approx(across[name], abs=1e-5)
             assert memory.read("intra_modal" + name).tolist() == pytest.approx(within[name], abs=1e-4)
             assert memory.read("label" + name).tolist() == pytest.approx(label[name], abs=1e-4)
-        assert record["mixture_two_components"] == 1.0
+        if "mixture" not in more:
+            assert record["mixture_two_components" + names[-1]] == 1.0
     mean = torch.tensor([label[name] for name in names]).mean(dim=0)
     assert method.belief(memory).tolist() == pytest.approx(mean.tolist(), abs=1e-4)
     found = method.belief(memory)
     assert found[ids[:24]].min() > found[ids[24:]].max()
+
+
+def test_in_turn_only_the_network_whose_turn_it_is_learns():
+    method = build_method("gsc", {"co_train": True, "exchange": "in_turn"})
+    memory = CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    ids = torch.arange(PAIRS)
+    for turn in (0, 1):
+        networks = [network(1, leaf=True), network(2, leaf=True)]
+        method.batch_loss(GivenForward(networks, ids), position(step=turn), memory).per_pair.mean().backward()
+        assert [given.similarity.grad is None for given in networks] == [turn == 1, turn == 0]
+
+
+def test_networks_in_turn_need_two():
+    with pytest.raises(InputError, match="exchange is in_turn, which is for two networks; it needs co_train"):
+        build_method("gsc", {"exchange": "in_turn"})
 
 
 def test_each_network_learns_from_the_other_ones_labels_and_as_if_alone():
@@ -149,6 +221,15 @@ def test_similarities_without_two_groups_leave_the_decision_to_the_other_indicat
     assert "no two groups" in caplog.text
     assert torch.equal(memory.read("intra_modal"), torch.ones(2000))
     assert torch.allclose(memory.read("label"), 0.7 * memory.read("seen_probability") + 0.3)
+
+
+def test_the_released_fit_stops_early_nearer_to_the_two_means():
+    generator = torch.Generator().manual_seed(1)
+    groups = (0.35 + 0.12 * torch.randn(400, generator=generator), 0.6 + 0.1 * torch.randn(600, generator=generator))
+    values = torch.cat(groups).double().clamp(0, 1).tolist()
+    found = released_posterior(np.array(values))
+    assert found.tolist() == pytest.approx(plain_released(values), abs=1e-9)
+    assert released_posterior(np.ones(5)).tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize("value", [0.3, -1.0])

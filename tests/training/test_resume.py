@@ -76,6 +76,31 @@ def test_run_cut_off_after_any_batch_resumes_exactly(tiny, tmp_path, reference, 
     assert_same_run(resumed.path, reference.path)
 
 
+@pytest.mark.parametrize("batches", [6, 7, 17, 18])
+def test_networks_that_train_in_turn_resume_exactly(tiny, tmp_path, monkeypatch, batches):
+    """Two passes over the pairs an epoch; stopped at the end of a pass and within one."""
+    train, dev, _ = splits(tiny)
+
+    def fit_in_turn(out, **more):
+        gsc = truepair.build_method("gsc", {"co_train": True, "exchange": "in_turn"})
+        return truepair.fit(train, method=gsc, dev=dev, out=out, setup=SMALL, **{**OPTIONS, "epochs": 2}, **more)
+
+    train_batch, done = loop.Training._train_batch, []
+
+    def interrupting(self, *arguments):
+        done.append(1)
+        if len(done) == batches:
+            os.kill(os.getpid(), signal.SIGINT)
+        return train_batch(self, *arguments)
+
+    whole = fit_in_turn(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            fit_in_turn(tmp_path / "run")
+    assert_same_run(fit_in_turn(tmp_path / "run", resume=True).path, whole.path)
+
+
 @pytest.mark.parametrize("batches", [1, 8, 20])
 def test_ctrl_c_saves_in_mid_epoch_and_resumes_exactly(tiny, tmp_path, reference, monkeypatch, batches):
     train_batch, done = loop.Training._train_batch, []

@@ -95,7 +95,7 @@ class EpochBatches(Dataset[PairBatch]):
         preparation: what makes batches of them.
         batch_size: at most this many pairs a batch.
         order: names the purpose of the order, so that two passes over one epoch's pairs differ.
-        position: (seed, stage, epoch): names the order and the augmentation.
+        position: (seed, stage, epoch, …): names the order and the augmentation.
         augmented: whether images and texts are altered at random, as the preparation does that.
     """
 
@@ -105,7 +105,7 @@ class EpochBatches(Dataset[PairBatch]):
         preparation: Preparation,
         *,
         batch_size: int,
-        position: tuple[int, int, int],
+        position: tuple[int, ...],
         order: str = "shuffle",
         augmented: bool = True,
     ) -> None:

@@ -27,7 +27,12 @@ def cross_modal_consistency(similarity: Tensor, labels: Tensor, *, temperature: 
 
 
 def intra_modal_consistency(
-    image_similarity: Tensor, text_similarity: Tensor, labels: Tensor, *, temperature: float = 1.0
+    image_similarity: Tensor,
+    text_similarity: Tensor,
+    labels: Tensor,
+    *,
+    temperature: float = 1.0,
+    believed: bool = True,
 ) -> Tensor:
     """Loss of every pair, (B,): −y_i log softmax_j(Σ_k y_k² a_ik b_jk / τ2)_i (GSC, eq. 7).
 
@@ -40,6 +45,7 @@ def intra_modal_consistency(
         text_similarity: b, (B, B), text j to text k.
         labels: y, (B,) in [0, 1]. No gradient flows into them.
         temperature: τ2 > 0 of the softmax. The sum over k is not normalised, so it grows with the batch.
+        believed: whether the loss of a pair is weighed by y_i; eq. 7 as it is printed does not.
 
     Raises:
         InputError: a matrix is not square and finite, the two differ in size, a label lies outside [0, 1], or τ2 ≤ 0.
@@ -50,7 +56,8 @@ def intra_modal_consistency(
     # Sums of up to B products feed an exponential: bfloat16 would round them by whole units.
     with torch.autocast(image_similarity.device.type, enabled=False):
         agreement = (image_similarity * labels.square()) @ text_similarity.to(image_similarity).T
-    return -labels * torch.log_softmax(agreement / temperature, dim=1).diagonal()
+    within = -torch.log_softmax(agreement / temperature, dim=1).diagonal()
+    return labels * within if believed else within
 
 
 def check_structures(image_similarity: Tensor, text_similarity: Tensor, labels: Tensor) -> int:

@@ -44,8 +44,8 @@ class EpochPosition:
     """Where training stands: `epoch` counts from 1 within the stage, `stage` from 0.
 
     Attributes:
-        step: the batch of the epoch, from 0.
-        steps: batches of an epoch.
+        step: the batch of the epoch, from 0, over all turns.
+        steps: batches of a turn.
         batch_size: pairs of the largest batch.
     """
 
@@ -55,6 +55,11 @@ class EpochPosition:
     step: int = 0
     steps: int = 1
     batch_size: int = 2
+
+    @property
+    def turn(self) -> int:
+        """Which pass over the pairs of the epoch, from 0 (`Method.turns`)."""
+        return self.step // self.steps
 
     @property
     def in_last_stage(self) -> bool:
@@ -184,6 +189,7 @@ class Method(ABC):
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
         learns_from_labels: whether it needs the classes of the pairs, and corrects these rather than the pairs.
         networks: networks trained side by side, each with parameters of its own.
+        turns: passes over the pairs that an epoch takes, each in an order of its own.
         views: views of the images a network makes, by as many projections of the regions.
         auxiliary: the networks it trains beside the engine, and what these ask of engine, optimizer and loop.
     """
@@ -195,6 +201,7 @@ class Method(ABC):
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False
     networks: int = 1
+    turns: int = 1
     views: int = 1
     auxiliary: AuxiliaryNetworks = AuxiliaryNetworks()
 
@@ -223,6 +230,10 @@ class Method(ABC):
     @abstractmethod
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """Loss of one batch, and what is remembered from it."""
+
+    def finish_turn(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """After the last batch of a turn that is not the last of its epoch; returns named scalars to log."""
+        return {}
 
     def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """After the last batch of an epoch; returns named scalars to log."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from truepair.data.batch import EpochBatches, batch_count
+from truepair.data.batch import EpochBatches, PairBatch, batch_count
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
@@ -104,7 +104,7 @@ class Training:
 
     def _bar(self, cursor: Cursor, stages: tuple[Stage, ...]) -> tqdm[Any]:
         """Progress over the batches of all stages, on a terminal only."""
-        steps = batch_count(len(self.data.pairs), self.config.batch_size)
+        steps = self.method.turns * batch_count(len(self.data.pairs), self.config.batch_size)
         return tqdm(
             total=steps * sum(stage.epochs for stage in stages),
             initial=steps * cursor.epochs_logged + cursor.step,
@@ -118,7 +118,6 @@ class Training:
         """The remaining batches of the epoch at the cursor."""
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
-        batches = self._batches("shuffle", place, augmented=True)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
         rate = self.learning_rate * self.method.auxiliary.rate_scale(position)
         rate *= config.decay_at(position.epoch, position.stages[position.stage].decay_after)
@@ -132,7 +131,7 @@ class Training:
         started = saved = time.monotonic()
         seen_before = cursor.pairs_seen
         state.engine.train()
-        for batch in batches.loader(first=cursor.step, workers=config.workers):
+        for batch in self._turns(place, cursor.step):
             with torch_seeded(*place[:1], "step", *place[1:], cursor.step, device=self.device):
                 here = replace(position, step=cursor.step)
                 loss, scalars = self._train_batch(state, here, batch.to(self.device))
@@ -141,6 +140,8 @@ class Training:
             for name, value in scalars.items():
                 cursor.scalar_sums[name] = cursor.scalar_sums.get(name, 0.0) + value * len(batch)
             cursor.step += 1
+            if cursor.step % position.steps == 0 and cursor.step < self.method.turns * position.steps:
+                cursor.epoch_scalars |= self.method.finish_turn(here, state.memory)
             bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
             bar.update()
             if interruption.requested:
@@ -156,7 +157,15 @@ class Training:
             {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
         )
 
-    def _batches(self, order: str, place: tuple[int, int, int], *, augmented: bool) -> EpochBatches:
+    def _turns(self, place: tuple[int, int, int], first: int) -> Iterator[PairBatch]:
+        """The batches of an epoch from the given one on: all pairs once for each turn of the method."""
+        for turn in range(self.method.turns):
+            batches = self._batches("shuffle", (*place, turn) if turn else place, augmented=True)
+            if first < len(batches):
+                yield from batches.loader(first=max(first, 0), workers=self.config.workers)
+            first -= len(batches)
+
+    def _batches(self, order: str, place: tuple[int, ...], *, augmented: bool) -> EpochBatches:
         return EpochBatches(
             self.data.pairs,
             self.data.preparation,

@@ -8,13 +8,14 @@ labels and, in turn, indicate the labels: the lower of the two, smoothed over ep
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.division import divide_by_odds
-from truepair.correspondence.mixture import fit_mixture
+from truepair.correspondence.mixture import fit_mixture, released_posterior
 from truepair.correspondence.structure import intra_modal_similarity
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
@@ -29,8 +30,8 @@ class GSC(Method):
     """One network on its own labels, or two that teach each other (`co_train`).
 
     Per pair and network the memory holds `label` y, the indicators `cross_modal` y_CM and `intra_modal` y_IM it is made
-    of, and what the last epoch saw: `seen_probability` p̂ and `seen_structure` S_IM. The second network's fields end in
-    `_b`.
+    of, and what the last epoch saw: `seen_probability` p̂, `seen_similarity` S_ii and `seen_structure` S_IM. The second
+    network's fields end in `_b`.
     """
 
     name = "gsc"
@@ -39,6 +40,7 @@ class GSC(Method):
         "label": PairField("label", "y"),
         "cross_modal": PairField("cross-modal indicator", r"y_\mathrm{CM}"),
         "intra_modal": PairField("intra-modal indicator", r"y_\mathrm{IM}"),
+        "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
         "seen_structure": PairField(
             "intra-modal similarity", r"S_\mathrm{IM}", unit=False, mixture=("structure", "mixture")
         ),
@@ -47,52 +49,89 @@ class GSC(Method):
     def __init__(self, config: GSCConfig) -> None:
         self.config = config
         self.networks = 2 if config.co_train else 1
+        self.turns = 2 if config.exchange == "in_turn" else 1
         self.suffixes = ("", "_b")[: self.networks]
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         for suffix in self.suffixes:
-            for field in ("seen_probability", "seen_structure", "cross_modal", "intra_modal", "label"):
+            for field in (
+                "seen_probability",
+                "seen_similarity",
+                "seen_structure",
+                "cross_modal",
+                "intra_modal",
+                "label",
+            ):
                 memory.register(field + suffix, 1.0)
+
+    def learning(self, position: EpochPosition) -> tuple[int, ...]:
+        """The networks that learn at a step: all, or that whose turn it is."""
+        return (position.turn,) if self.turns > 1 else tuple(range(self.networks))
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """L = L_CM + γ L_IM (eq. 9), for each network on the labels of its teacher: itself, or the other one."""
         config, ids = self.config, forward.batch.ids
         losses = []
-        for network, suffix, teacher in zip(forward.networks, self.suffixes, reversed(self.suffixes), strict=True):
+        for index in self.learning(position):
+            network, suffix, teacher = forward.networks[index], self.suffixes[index], self.suffixes[-1 - index]
             similarity = network.similarity
             label = memory.read("label" + teacher, ids).to(similarity.device)
             images, texts = network.image_similarity, network.text_similarity
             across = cross_modal_consistency(similarity, label, temperature=config.cross_modal_temperature)
-            within = intra_modal_consistency(images, texts, label, temperature=config.intra_modal_temperature)
+            within = intra_modal_consistency(
+                images,
+                texts,
+                label,
+                temperature=config.intra_modal_temperature,
+                believed=config.intra_modal_pairs == "believed",
+            )
             losses.append(across + config.intra_modal_weight * within)
             probability = matching_probability(similarity.detach(), temperature=config.cross_modal_temperature)
             memory.write("seen_probability" + suffix, ids, probability)
+            memory.write("seen_similarity" + suffix, ids, similarity.diagonal())
             memory.write("seen_structure" + suffix, ids, intra_modal_similarity(images.detach(), texts.detach(), label))
         return BatchLoss(torch.stack(losses).sum(dim=0), {})  # no parameter is shared: each learns as if alone
 
+    def finish_turn(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """The first network's labels, which the second learns from in the same epoch (Algorithm 1)."""
+        return self.relabel(position, memory)
+
     def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """New labels from what the epoch saw: y = min(y_CM, y_IM) (eq. 5), both smoothed over epochs (eq. 10)."""
+        """New labels of the networks that learned last."""
+        last = replace(position, step=self.turns * position.steps - 1)
+        return self.relabel(last, memory)
+
+    def relabel(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """Labels from what the epoch saw: y = min(y_CM, y_IM) (eq. 5), both smoothed over epochs (eq. 10)."""
         scalars: dict[str, float] = {}
-        for suffix in self.suffixes:
+        for suffix in (self.suffixes[index] for index in self.learning(position)):
             posterior, record = self.structural_posterior(memory.read("seen_structure" + suffix), position)
-            indicators = {"cross_modal": memory.read("seen_probability" + suffix), "intra_modal": posterior}
-            momenta = {"cross_modal": self.config.cross_modal_momentum, "intra_modal": self.config.intra_modal_momentum}
-            for field, new in indicators.items():
-                smoothed = momenta[field] * new + (1 - momenta[field]) * memory.read(field + suffix)
-                memory.write(field + suffix, None, smoothed)
+            if position.epoch >= self.config.warm_up_epochs:
+                indicators = {"cross_modal": memory.read("seen_probability" + suffix), "intra_modal": posterior}
+                self.smooth(indicators, suffix, memory)
             label = torch.minimum(memory.read("cross_modal" + suffix), memory.read("intra_modal" + suffix))
             memory.write("label" + suffix, None, label)
             scalars |= {name + suffix: value for name, value in record.items()}
             scalars["label_mean" + suffix] = float(label.mean())
         return scalars
 
+    def smooth(self, indicators: dict[str, Tensor], suffix: str, memory: CorrespondenceMemory) -> None:
+        """Temporal ensembling (eq. 10)."""
+        momenta = {"cross_modal": self.config.cross_modal_momentum, "intra_modal": self.config.intra_modal_momentum}
+        for field, new in indicators.items():
+            smoothed = momenta[field] * new + (1 - momenta[field]) * memory.read(field + suffix)
+            memory.write(field + suffix, None, smoothed)
+
     def structural_posterior(self, structure: Tensor, position: EpochPosition) -> tuple[Tensor, dict[str, float]]:
         """How probably each pair belongs to the part with the larger S_IM (eq. 4), (N,) in [0, 1]; and the fit.
 
-        Where one normal distribution explains the values as well as two, they tell nothing: every pair gets 1.
+        Where one normal distribution explains the values as well as two, they tell nothing: every pair gets 1; not so
+        with the released fit.
         """
         low, high = structure.min(), structure.max()
         scaled = (structure - low) / (high - low) if high > low else torch.ones_like(structure)
+        if self.config.mixture == "released":
+            return torch.from_numpy(released_posterior(scaled.double().numpy())).float(), {}
         mixture = fit_mixture(scaled.double().numpy())
         record = {f"structure_{name}": float(value) for name, value in (("low", low), ("high", high))}
         record["mixture_two_components"] = float(mixture.two_components)
