@@ -33,16 +33,20 @@ METHODS = {
     "crcl": ("crcl", {}),
     "gsc": ("gsc", {}),
     "gsc-two": ("gsc", {"co_train": True}),
-    "ugncl": ("ugncl", {"warm_up_epochs": 1}),
+    "ugncl": ("ugncl", {"warm_up_epochs": 1, "least_clean": 0.0}),
 }
 FIELDS = {
     "triplet": {"seen_probability"},
     "infonce": {"seen_probability"},
-    "crcl": {"label"},
-    "gsc": {"seen_structure", "cross_modal", "intra_modal", "label"},
+    "crcl": {"label", "seen_similarity"},
+    "gsc": {"seen_similarity", "seen_structure", "cross_modal", "intra_modal", "label"},
     "gsc-two": {
         "belief",
-        *(field + end for field in ("seen_structure", "cross_modal", "intra_modal", "label") for end in ("", "_b")),
+        *(
+            field + end
+            for field in ("seen_similarity", "seen_structure", "cross_modal", "intra_modal", "label")
+            for end in ("", "_b")
+        ),
     },
     "ugncl": {"share", "pair_belief", "label", "uncertainty"},
 }

@@ -25,7 +25,7 @@ from truepair.correspondence.opinions import (
     softplus_evidence,
 )
 from truepair.errors import InputError
-from truepair.losses import evidential, hinge_ranking, trusted_margin, trusted_ranking
+from truepair.losses import evidential, hinge_ranking, soft_margin, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
 from truepair.methods.pair_field import PairField
@@ -97,7 +97,8 @@ class UGNCL(Method):
         self.remember_opinions(self.evidence(forward.networks[0]), forward.batch.ids, memory)
 
     def remember_opinions(self, evidence: list[Tensor], ids: Tensor, memory: CorrespondenceMemory) -> None:
-        belief, uncertainty = fuse_opinions(*(bidirectional(view) for view in evidence))
+        scale = 0.5 if self.config.directions == "mean" else 1.0
+        belief, uncertainty = fuse_opinions(*(scale * bidirectional(view) for view in evidence))
         own, least = belief.diagonal(), torch.finfo(belief.dtype).tiny
         memory.write("pair_belief", ids, own)
         memory.write("uncertainty", ids, uncertainty)
@@ -159,7 +160,8 @@ class UGNCL(Method):
         else:
             ranking = self.warm_up_ranking_loss(network, position)
         scalars = {"evidential_loss": float(opinion.detach().mean()), "ranking_loss": float(ranking.detach().mean())}
-        return BatchLoss(opinion + self.config.ranking_weight * ranking, scalars)
+        weight = self.config.ranking_weight * (len(ids) if self.config.ranking_total == "sum" else 1)
+        return BatchLoss(opinion + weight * ranking, scalars)
 
     def opinion_loss(self, evidence: list[Tensor], label: Tensor) -> Tensor:
         """One direction of L_e on the fused opinion, (B,) (eq. 12–14)."""
@@ -169,19 +171,22 @@ class UGNCL(Method):
     def ranking_loss(
         self, network: NetworkForward, position: EpochPosition, part: Tensor, label: Tensor, uncertainty: Tensor
     ) -> Tensor:
-        """L_t, mean over the views, (B,) (eq. 16, 17)."""
+        """L_t, mean over the views, (B,) (eq. 16, 17); or with soft margins L_S (eq. 2)."""
         config = self.config
         hard = part == Part.HARD
-        trusted = trusted_margin(
-            label,
-            uncertainty,
-            margin=config.margin,
-            curve=config.curve,
-            sharpness=config.sharpness,
-            threshold=config.label_threshold,
-        )
-        margin = torch.where(hard, trusted, config.margin)
-        least = self.negatives(position)
+        if config.margins == "soft":
+            margins, least = soft_margin(label, config.margin, config.curve), 1
+        else:
+            least = self.negatives(position)
+            margins = trusted_margin(
+                label,
+                uncertainty,
+                margin=config.margin,
+                curve=config.curve,
+                sharpness=config.sharpness,
+                threshold=config.label_threshold,
+            )
+        margin = torch.where(hard, margins, config.margin)
         negatives = torch.where(part == Part.CLEAN, 1, torch.where(hard, least, 0))
         views = [trusted_ranking(view, margin=margin, negatives=negatives) for view in network.view_rankings]
         ranking: Tensor = torch.stack(views).mean(dim=0)
@@ -228,12 +233,13 @@ def divide(memory: CorrespondenceMemory, config: UGNCLConfig) -> tuple[Tensor, T
 
     Pairs of little uncertainty are determined: clean if the given partner is the best one, up to the tolerance, else
     noisy. The others are hard, with a soft label: their belief (the paper), their share of the evidence, or the odds of
-    the given partner against the least that the tolerance would call the best.
+    the given partner against the least that the tolerance would call the best. Divided by probability alone, foremost
+    pairs are clean and all others hard.
     """
     uncertainty, plausibility = memory.read("uncertainty"), memory.read("plausibility")
     foremost = plausibility >= config.tolerance
     compared = ranked(uncertainty) if config.uncertainty == "rank" else uncertainty
-    determined = compared < config.threshold
+    determined = foremost if config.division == "probability" else compared < config.threshold
     soft = {
         "odds": plausibility / (plausibility + config.tolerance),
         "share": memory.read("share"),
@@ -244,16 +250,16 @@ def divide(memory: CorrespondenceMemory, config: UGNCLConfig) -> tuple[Tensor, T
 
 
 def ranked(values: Tensor) -> Tensor:
-    """The place of each value among all, (N,) in [0, 1): the share of strictly smaller ones."""
+    """The place of each value among all, (N,) in [0, 1): the share of the others that are not larger."""
     ascending = values.sort().values
-    return torch.searchsorted(ascending, values).float() / max(len(values), 1)
+    return (torch.searchsorted(ascending, values, right=True).float() - 1) / max(len(values), 1)
 
 
 def background_evidence(similarity: Tensor, *, temperature: float, background: float) -> Tensor:
     """Evidence in units of the background, (B, B) > 0: η exp(s/τ) / mean over the other pairs' cells of exp(s/τ).
 
     A cosine is free in its absolute level, and so is evidence made of it. Here a wrong partner gets η on average: a row
-    without anything that stands out has u = 1/(1 + η) in every batch, whatever the level.
+    without anything that stands out has u = 1/(1 + η) in one view and 1/(1 + 2η + η²/B) in two, whatever the level.
 
     Args:
         similarity: (B, B) in [−1, 1]; the cells off the diagonal are the background.
