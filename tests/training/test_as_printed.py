@@ -40,16 +40,19 @@ OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
     "crcl": {
-        "temperature": 0.05, "scale": 5.0, "momentum": 0.8, "threshold": 0.1, "freeze_epochs": 2, "pieces": (7, 7, 7),
+        "temperature": 0.05, "scale": 5.0, "active_weight": 1.0, "exponent": None, "complementary": "tan",
+        "labels": "refined", "momentum": 0.8, "threshold": 0.1, "freeze_epochs": 2, "pieces": (7, 7, 7),
     },
     "gsc": {
         "cross_modal_temperature": 0.07, "intra_modal_temperature": 1.0, "intra_modal_weight": 0.01,
-        "cross_modal_momentum": 0.7, "intra_modal_momentum": 0.7, "co_train": True,
+        "intra_modal_pairs": "believed", "cross_modal_momentum": 0.7, "intra_modal_momentum": 0.7,
+        "mixture": "likelihood", "warm_up_epochs": 0, "co_train": True, "exchange": "in_turn",
     },
     "ugncl": {
-        "evidence": "exp_softplus", "temperature": 0.1, "background": 0.25, "threshold": 0.5, "uncertainty": "value",
-        "tolerance": 1.0, "soft_label": "belief", "label_threshold": 0.5, "hard_weight": "one", "margin": 0.2,
-        "curve": 10.0, "sharpness": 10.0, "kl_weight": 0.1, "divergence": "sum", "ranking_weight": 0.8,
+        "evidence": "exp_softplus", "temperature": 0.1, "background": 0.25, "directions": "sum",
+        "division": "uncertainty", "threshold": 0.5, "uncertainty": "value", "tolerance": 1.0, "soft_label": "belief",
+        "label_threshold": 0.5, "hard_weight": "one", "margins": "trusted", "margin": 0.2, "curve": 10.0,
+        "sharpness": 10.0, "kl_weight": 0.1, "divergence": "sum", "ranking_weight": 0.8, "ranking_total": "mean",
         "warm_up_epochs": 5, "hardness": "printed", "least_negatives": 5, "least_clean": 0.0,
     },
     "disncl": {
@@ -140,6 +143,7 @@ def test_a_method_without_printed_settings_says_so(monkeypatch):
         (["--epochs", "5"], "--epochs 5 contradicts --as-printed: .* has 30"),
         (["--width", "16"], "--width 16 contradicts --as-printed: .* has 1024"),
         (["--triplet-margin", "0.1"], "--triplet-margin 0.1 contradicts --as-printed: .* has 0.2"),
+        (["--decay-every", "5"], "--decay-every 5 contradicts --as-printed: .* has none"),
         (["--word-share", "0.2"], "--word-share 0.2 contradicts --as-printed: .* has 0.0"),
         (["--model", "sgr"], "reports global, not sgr"),
     ],

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
+from truepair.reproduce.figure_data import figure_cells
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -22,6 +23,7 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "analysis": analysis_cells,
     "audit": audit_cells,
     "retraining": retraining_cells,
+    "figure": figure_cells,
 }
 
 
@@ -80,5 +82,5 @@ def read_specs() -> tuple[dict[str, Table], list[Section]]:
             cells = [cell for grid in grids for cell in KINDS[grid.pop("kind", "training")](at, **grid)]
             known |= {f"{name}/{cell.name}": cell for cell in cells}
             tables[name] = Table(name, table["about"], sorted(cells, key=lambda cell: cell.facts["seed"]), titles)
-        sections += [Section(**section) for section in spec["sections"]]
+        sections += [Section(**section) for section in spec.get("sections", ())]
     return tables, sections

@@ -1,0 +1,140 @@
+"""The rows of CRCL, GSC and UGNCL train, and the data of their figures are those of plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import truepair
+from tests.reproduce.test_specs import job_shown
+from truepair.data.batch import EpochBatches
+from truepair.engines.config import GlobalConfig
+from truepair.engines.retrieval_model import evaluating
+from truepair.errors import InputError
+from truepair.reproduce.figure_data import agreement, histogram, query_uncertainty
+from truepair.reproduce.tables import read_specs
+from truepair.training.setup import Setup
+
+TABLES = ("crcl-parts", "crcl-losses", "gsc-parts", "ugncl-parts")
+ROWS = {
+    cell.facts["method"]: cell for name in TABLES for cell in read_specs()[0][name].cells if cell.facts["seed"] == 0
+}
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_trains(row, tiny, tmp_path):
+    job = job_shown(ROWS[row].command)
+    options = {"ugncl": {"warm_up_epochs": 1, "least_clean": 0.0}, "crcl": {"freeze_epochs": 1}}.get(job.method, {})
+    method = truepair.build_method(job.method, {**job.method_options, **options})
+    noisy = truepair.inject_noise(truepair.load(tiny), ROWS[row].facts["noise"], seed=0)
+    run = truepair.fit(
+        noisy, method=method, out=tmp_path / "run", setup=SMALL, epochs=2, batch_size=24, minimum_count=1
+    )
+    assert all(math.isfinite(line["loss"]) for line in run.metrics)
+
+
+@pytest.fixture(scope="module")
+def pairs(tiny):
+    return truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
+
+
+def trained(method, pairs, folder):
+    options = {"warm_up_epochs": 1, "least_clean": 0.0} if method == "ugncl" else {"co_train": True}
+    method = truepair.build_method(method, options)
+    return truepair.fit(pairs, method=method, out=folder, setup=SMALL, epochs=2, batch_size=24, minimum_count=1)
+
+
+def batches(run, pairs):
+    """What the figures see, batch by batch: ids and, of each network, its engine with both encodings."""
+    model = run.model
+    made = EpochBatches(pairs, model.preparation, batch_size=128, position=(0, 0, 0), order="figure", augmented=False)
+    with torch.no_grad(), evaluating(model.engine):
+        for step in range(len(made)):
+            batch = made[step]
+            yield (
+                batch.ids,
+                [
+                    (network, network.encode_images(batch.images), network.encode_texts(batch.texts))
+                    for network in model.engine.networks()
+                ],
+            )
+
+
+def test_agreement_is_that_of_plain_loops(pairs, tmp_path):
+    run = trained("gsc", pairs, tmp_path / "run")
+    found = agreement(run, pairs)
+    assert found["similarity"].shape == (len(pairs),)
+    for ids, networks in batches(run, pairs):
+        across, within = [], []
+        for _, images, texts in networks:
+            images, texts = images.double().numpy(), texts.double().numpy()
+            across.append([float(image @ text) for image, text in zip(images, texts, strict=True)])
+            rows = []
+            for i in range(len(ids)):
+                a, b = images @ images[i], texts @ texts[i]
+                rows.append(sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt((a @ a) * (b @ b)))
+            within.append(rows)
+        assert found["similarity"][ids.numpy()] == pytest.approx(np.mean(across, axis=0), abs=1e-5)
+        assert found["structure"][ids.numpy()] == pytest.approx(np.mean(within, axis=0), abs=1e-5)
+
+
+def test_uncertainty_of_queries_is_that_of_plain_loops(pairs, tmp_path):
+    run = trained("ugncl", pairs, tmp_path / "run")
+    found = query_uncertainty(run, pairs)
+    assert found["uncertainty"].shape == (2 * len(pairs),)
+    for ids, [(engine, images, texts)] in batches(run, pairs):
+        count = len(ids)
+        views = [scores.double() for scores in engine.view_scores(images, texts)]
+        for side in (0, 1):
+            evidence = []
+            for view in views:
+                level = sum(math.exp(view[i, k] / 0.05) for i in range(count) for k in range(count) if i != k)
+                level /= count * (count - 1)
+                made = 0.25 * torch.exp(view / 0.05) / level
+                evidence.append(made.T if side else made)
+            mean = torch.stack(views).mean(dim=0)
+            mean = mean.T if side else mean
+            for row, pair in enumerate(ids.tolist()):
+                a, b = evidence[0][row].tolist(), evidence[1][row].tolist()
+                strength = sum(x + y + x * y / count + 1 for x, y in zip(a, b, strict=True))
+                place = pair + side * len(pairs)
+                assert found["uncertainty"][place] == pytest.approx(count / strength, rel=1e-3)
+                assert found["right"][place] == (int(mean[row].argmax()) == row)
+                assert found["similarity"][place] == pytest.approx(float(mean[row].max()), abs=1e-5)
+
+
+def test_uncertainty_is_of_ugncl_alone(pairs, tmp_path):
+    run = trained("gsc", pairs, tmp_path / "run")
+    with pytest.raises(InputError, match="uncertainty is UGNCL's, and the run is of gsc"):
+        query_uncertainty(run, pairs)
+
+
+def test_histograms_count_every_value_once():
+    values, parts = np.array([0.0, 0.5, 1.0, 0.1]), {"matched": np.array([True, True, False, False])}
+    parts["mismatched"] = ~parts["matched"]
+    found = histogram(values, parts)
+    assert (found["low"], found["high"]) == (0.0, 1.0)
+    assert [sum(found["counts"][name]) for name in parts] == [2, 2]
+    assert found["means"] == pytest.approx({"matched": 0.25, "mismatched": 0.55})
+
+
+def test_a_cell_of_a_figure_keeps_its_histograms(tiny, tmp_path, monkeypatch):
+    from truepair.reproduce import figure_data
+    from truepair.reproduce.cells import Context, Places
+
+    cells = {cell.name: cell for cell in read_specs()[0]["pair-figures"].cells}
+    assert set(cells) == {"gsc-figure-2", "ugncl-figure-3"}
+    clean = truepair.load(tiny)
+    for figure, method, fields in (
+        ("agreement", "gsc", {"similarity", "structure"}),
+        ("uncertainty", "ugncl", {"uncertainty", "similarity"}),
+    ):
+        run = trained(method, clean, tmp_path / method)
+        monkeypatch.setattr(Context, "trained", lambda self, folder, places, run=run: run.folder)
+        at, places = Context("pair-figures", {}, {}), Places(tiny.parent, tmp_path)
+        (cell,) = figure_data.figure_cells(at, name="x", figure=figure, data=tiny.name, run="noise/x", noise=0.4)
+        record = cell.measure(places)["figure"]
+        assert set(record) == fields
+        assert all(0 <= found["auroc"] <= 1 for found in record.values())
