@@ -12,7 +12,7 @@ from truepair.data.batch import EpochBatches
 from truepair.engines.config import GlobalConfig
 from truepair.engines.retrieval_model import evaluating
 from truepair.errors import InputError
-from truepair.reproduce.figure_data import agreement, histogram, query_uncertainty
+from truepair.reproduce.figures.of_pairs import agreement, agreements, queries, query_uncertainty
 from truepair.reproduce.tables import read_specs
 from truepair.training.setup import Setup
 
@@ -111,30 +111,25 @@ def test_uncertainty_is_of_ugncl_alone(pairs, tmp_path):
         query_uncertainty(run, pairs)
 
 
-def test_histograms_count_every_value_once():
-    values, parts = np.array([0.0, 0.5, 1.0, 0.1]), {"matched": np.array([True, True, False, False])}
-    parts["mismatched"] = ~parts["matched"]
-    found = histogram(values, parts)
-    assert (found["low"], found["high"]) == (0.0, 1.0)
-    assert [sum(found["counts"][name]) for name in parts] == [2, 2]
-    assert found["means"] == pytest.approx({"matched": 0.25, "mismatched": 0.55})
-
-
-def test_a_cell_of_a_figure_keeps_its_histograms(tiny, tmp_path, monkeypatch):
-    from truepair.reproduce import figure_data
-    from truepair.reproduce.cells import Context, Places
-
-    cells = {cell.name: cell for cell in read_specs()[0]["pair-figures"].cells}
-    assert set(cells) == {"gsc-figure-2", "ugncl-figure-3"}
+def test_figures_of_pairs_show_what_the_network_says(tiny, tmp_path):
+    """The shares drawn are those of the values above, of the matched and the mismatched, the found and the missed."""
     clean = truepair.load(tiny)
-    for figure, method, fields in (
-        ("agreement", "gsc", {"similarity", "structure"}),
-        ("uncertainty", "ugncl", {"uncertainty", "similarity"}),
+    noisy, test = truepair.inject_noise(clean, 0.4, seed=0), truepair.load(tiny, "test")
+    for draw, method, options, name, axis in (
+        (agreements, "gsc", {"noise": 0.4}, "structure", "similarity of the structures within them"),
+        (queries, "ugncl", {}, "uncertainty", "uncertainty u"),
     ):
         run = trained(method, clean, tmp_path / method)
-        monkeypatch.setattr(Context, "trained", lambda self, folder, places, run=run: run.folder)
-        at, places = Context("pair-figures", {}, {}), Places(tiny.parent, tmp_path)
-        (cell,) = figure_data.figure_cells(at, name="x", figure=figure, data=tiny.name, run="noise/x", noise=0.4)
-        record = cell.measure(places)["figure"]
-        assert set(record) == fields
-        assert all(0 <= found["auroc"] <= 1 for found in record.values())
+        shown = draw({"run": run.folder}, source=str(tiny), **options).numbers["run"][axis]
+        if method == "gsc":
+            values, wrong = agreement(run, noisy), noisy.mismatched
+        else:
+            values = query_uncertainty(run, test)
+            wrong = ~values["right"]
+        for part, of in (("matched", ~wrong), ("mismatched", wrong)):
+            edges = shown["edges"]
+            counts = [0] * 40
+            for value in values[name][of].tolist():
+                place = max(k for k in range(40) if edges[k] <= value + 1e-12)
+                counts[place] += 1
+            assert shown[part] == pytest.approx([count / max(of.sum(), 1) for count in counts])

@@ -13,6 +13,7 @@ import truepair
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
 from truepair.methods import METHODS, build_method
+from truepair.reproduce.figures.figure import read_figures
 from truepair.reproduce.tables import read_specs
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
@@ -22,8 +23,8 @@ HEAD = """\
 Every setting and equation of a paper that options express is one value: `truepair.as_printed("gsc")`, or `--as-printed`
 on the command line. Below: each default here that is another, and why; what the print does not say, so that the
 default stands; and what it says and no option expresses yet. "As printed" is true but for the last. Of each paper also:
-which function computes which equation, and how the rows of its tables and its figures are run (names of tables are
-those of `python -m truepair.reproduce`; `docs/results.md` has the figures that are there).
+which function computes which equation, and how the rows of its tables and its figures are run (names of tables
+and figures are those of `python -m truepair.reproduce`; `docs/results.md` has the results that are there).
 
 This page is made from the presets beside the methods (`tests/training/test_methods_page.py`); a test says whether it is
 current.
@@ -91,8 +92,8 @@ def test_every_equation_has_its_function_and_every_table_named_exists(name):
             option = re.match(rf"--{name}-([\w-]+)", word)
             if option:
                 assert option[1].replace("-", "_") in known
-            elif re.fullmatch(r"[a-z]+-[a-z-]+", word):
-                assert word in read_specs()[0]
+            elif re.fullmatch(r"[a-z]+-[0-9a-z-]+", word):
+                assert word in {*read_specs()[0], *read_figures()}
 
 
 def test_the_page_is_current():

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
-from truepair.reproduce.figure_data import figure_cells
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -23,7 +22,6 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "analysis": analysis_cells,
     "audit": audit_cells,
     "retraining": retraining_cells,
-    "figure": figure_cells,
 }
 
 

@@ -37,6 +37,22 @@ PRINTED = Preset(
         "the optimizer and its decay: AdamW with 1e-4, as VSE∞, whose settings the paper shares",
         CLIPPING,
     ),
+    equations={
+        "3, 10: matching probability p, p̂": "correspondence.probability:matching_probability",
+        "6: robust complementary loss L_r": "losses.active_complementary:robust_complementary",
+        "7, 8, 9: active complementary loss": "losses.active_complementary:active_complementary",
+        "10, 11: label update (SCC)": "methods.crcl.method:CRCL.start_epoch",
+        "12: threshold ε": "methods.crcl.method:CRCL.corrected",
+        "Algorithm 1: pieces": "methods.crcl.method:CRCL.stages",
+        "Fig. 4: complementary contrastive losses": "losses.active_complementary:complementary_contrastive",
+    },
+    rows={
+        "Table 4": "`crcl-parts`: L_d alone `--crcl-scale 0`, L_r alone `--crcl-active-weight 0`, q fixed "
+        "`--crcl-exponent`, without SCC `--crcl-labels current` (Fig. 1) or `given`",
+        "Fig. 1": "figures `crcl-1a`, `crcl-1b`; of any run `truepair report RUN`",
+        "Fig. 3": "`--crcl-temperature`, `--crcl-momentum`, `--crcl-threshold`",
+        "Fig. 4": "figure `crcl-4`, of the table `crcl-losses`",
+    },
     not_expressed=(
         ENCODERS,
         "MS-COCO has 22 epochs (pieces 4,4,4, decay after 12), CC152K 32 (after 17) or 42 (after 20): give these",

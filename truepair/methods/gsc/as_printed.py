@@ -51,14 +51,14 @@ PRINTED = Preset(
         "8: intra-modal similarity": "correspondence.structure:intra_modal_similarity",
         "9, Algorithm 1: the loss, and whose labels": "methods.gsc.method:GSC.batch_loss",
         "10: temporal ensembling": "methods.gsc.method:GSC.smooth",
-        "Fig. 2: agreement of pairs": "reproduce.figure_data:agreement",
+        "Fig. 2: agreement of pairs": "reproduce.figures.of_pairs:agreement",
     },
     rows={
         "Tables 1–4": "two networks: `--gsc-co-train`",
         "Table 5": "`gsc-parts`; the warm-up in place of ensembling is `--gsc-warm-up-epochs 5`, both momenta 1",
         "Table 6": "`--batch-size`",
-        "Fig. 2": "`pair-figures`: a network trained without noise, its pairs with 40 %",
+        "Fig. 2": "figure `gsc-2`: a network trained without noise, its pairs with 40 %",
         "Fig. 4": "`--gsc-intra-modal-weight`, `--gsc-cross-modal-momentum`, `--gsc-intra-modal-momentum`",
-        "Fig. 5": "`truepair report RUN`: (a) belief by epoch, (b) S_IM with its mixture, (c) y_CM, (d) y_IM",
+        "Fig. 5": "figures `gsc-5a`, `gsc-5b`; of any run `truepair report RUN`, with the mixture",
     },
 )

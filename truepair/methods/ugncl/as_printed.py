@@ -76,10 +76,10 @@ PRINTED = Preset(
         "16: λ": "losses.trusted:printed_hardness",
         "17: trusted margin": "losses.trusted:trusted_margin",
         "15, 18: the whole": "methods.ugncl.method:UGNCL.batch_loss",
-        "Fig. 3: uncertainty of queries": "reproduce.figure_data:query_uncertainty",
+        "Fig. 3: uncertainty of queries": "reproduce.figures.of_pairs:query_uncertainty",
     },
     rows={
         "Table 4": "`ugncl-parts`: without TRL `--ugncl-margins soft`, without UGD `--ugncl-division probability`",
-        "Fig. 3": "`pair-figures`: uncertainty of the images and texts of the test split as queries",
+        "Fig. 3": "figure `ugncl-3`: uncertainty of the images and texts of the test split as queries",
     },
 )

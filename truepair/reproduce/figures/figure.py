@@ -11,7 +11,7 @@ from typing import Any
 
 from truepair.errors import InputError
 from truepair.reproduce.cells import Places, Record
-from truepair.reproduce.figures import from_records, from_runs
+from truepair.reproduce.figures import from_records, from_runs, of_pairs
 from truepair.reproduce.figures.drawn import Drawn, write_figure
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
@@ -22,7 +22,14 @@ OF_RECORDS: dict[str, Callable[..., Drawn]] = {
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
     draw.__name__: draw
-    for draw in (from_runs.histograms, from_runs.corrected_labels, from_runs.plane_of_classes, from_runs.subspaces)
+    for draw in (
+        from_runs.histograms,
+        from_runs.corrected_labels,
+        from_runs.plane_of_classes,
+        from_runs.subspaces,
+        of_pairs.agreements,
+        of_pairs.queries,
+    )
 }
 
 
@@ -32,7 +39,7 @@ class FigureSpec:
 
     Attributes:
         paper: which figure of which paper it is ours of.
-        draw: a function of `from_records` or `from_runs`.
+        draw: a function of `from_records`, `from_runs` or `of_pairs`.
         table: whose records are drawn.
         where: facts that these have.
         rows: names of rows of the table, separated by spaces, in the order of the legend.

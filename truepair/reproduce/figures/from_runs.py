@@ -26,28 +26,46 @@ def histograms(runs: Mapping[str, RunFolder], *, columns: Mapping[str, str]) -> 
         runs: title → run.
         columns: column → title of its axis.
     """
+    rows, wrong = {}, {}
+    for title, run in runs.items():
+        table = read_pair_table(run.path / "pairs.parquet", ["mismatched", *columns])
+        rows[title] = {axis: table[name].to_numpy().astype(float) for name, axis in columns.items()}
+        wrong[title] = table["mismatched"].to_numpy()
+    return distributions(rows, wrong, {truth: f"{truth} pairs" for truth in TRUTH}, "share of pairs (%)")
+
+
+def distributions(
+    rows: Mapping[str, Mapping[str, Array]], wrong: Mapping[str, Array], said: Mapping[str, str], axis: str
+) -> Drawn:
+    """A panel a value, a row a title; in each the values of what is right and of what is wrong, in the looks of pairs.
+
+    Args:
+        rows: title → name of the value → values, (N,).
+        wrong: title → which of them are wrong, (N,) bool.
+        said: what the legend calls the `matched` and the `mismatched`.
+        axis: what is counted.
+    """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     numbers: dict[str, Any] = {}
+    across = len(next(iter(rows.values())))
     with styled():
-        size = (COLUMN[0] * len(columns) * 0.8, COLUMN[1] * len(runs) * 0.8)
+        size = (COLUMN[0] * across * 0.8, COLUMN[1] * len(rows) * 0.8)
         figure = Figure(figsize=size, dpi=DPI, layout="constrained")
-        panels = figure.subplots(len(runs), len(columns), squeeze=False)
-        for row, (title, run) in enumerate(runs.items()):
-            table = read_pair_table(run.path / "pairs.parquet", ["mismatched", *columns])
-            wrong = table["mismatched"].to_numpy()
-            for column, (name, axis) in enumerate(columns.items()):
-                values, axes = table[name].to_numpy().astype(float), panels[row, column]
+        panels = figure.subplots(len(rows), across, squeeze=False)
+        for row, (title, found) in enumerate(rows.items()):
+            for column, (name, values) in enumerate(found.items()):
+                axes = panels[row, column]
                 edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), BINS + 1)
-                shown = numbers.setdefault(title, {})[axis] = {"edges": edges.tolist()}
-                for truth, of in (("matched", ~wrong), ("mismatched", wrong)):
+                shown = numbers.setdefault(title, {})[name] = {"edges": edges.tolist()}
+                for truth, of in (("matched", ~wrong[title]), ("mismatched", wrong[title])):
                     share = np.histogram(values[of], edges)[0] / max(int(of.sum()), 1)
                     axes.stairs(100 * share, edges, color=TRUTH[truth], linestyle=DASHES[truth])
                     shown[truth] = share.tolist()
-                axes.set_xlabel(axis)
-            panels[row, 0].set_ylabel(f"{title}\nshare of pairs (%)" if len(runs) > 1 else "share of pairs (%)")
-        looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=f"{truth} pairs") for truth in TRUTH]
+                axes.set_xlabel(name)
+            panels[row, 0].set_ylabel(f"{title}\n{axis}" if len(rows) > 1 else axis)
+        looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=said[truth]) for truth in TRUTH]
         legend_above(figure, looks)
     return Drawn(figure, numbers)
 

@@ -1,16 +1,11 @@
-"""What figures show of a trained network: agreement of its pairs (GSC, Fig. 2), uncertainty of queries (UGNCL, Fig. 3).
-
-Histograms by the end of training (GSC, Fig. 5b–d; CRCL, Fig. 1) are of `pairs.parquet`; `truepair report` draws them.
-"""
+"""Figures of how a trained network sees pairs: agreement (GSC, Fig. 2), uncertainty of queries (UGNCL, Fig. 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from truepair.correspondence.opinions import fuse_evidence, opinions
@@ -18,18 +13,40 @@ from truepair.correspondence.structure import intra_modal_similarity
 from truepair.data.batch import EpochBatches
 from truepair.data.noise import inject_noise
 from truepair.data.open import load
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import Array, Pairs
 from truepair.engines.retrieval_model import evaluating
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import Forward
-from truepair.reproduce.cells import Cell, Context, Places, Record
+from truepair.reproduce.figures.drawn import Drawn
+from truepair.reproduce.figures.from_runs import distributions
 from truepair.training.fit import Run, open_run
+from truepair.training.run_folder import RunFolder
 
-Array = npt.NDArray[Any]
 BATCH = 128
 """Pairs among which each is compared, as in training."""
-BINS = 40
+
+
+def agreements(runs: Mapping[str, RunFolder], *, source: str, noise: float) -> Drawn:
+    """How well the training pairs of a source agree, with a share of noise that no run was trained on: a row a run."""
+    pairs = inject_noise(load(source), noise, seed=0)
+    assert pairs.mismatched is not None
+    found = {title: agreement(open_run(run.path), pairs) for title, run in runs.items()}
+    names = {"similarity": "similarity across the modalities", "structure": "similarity of the structures within them"}
+    rows = {title: {axis: values[name] for name, axis in names.items()} for title, values in found.items()}
+    said = {"matched": "matched pairs", "mismatched": "mismatched pairs"}
+    return distributions(rows, dict.fromkeys(rows, pairs.mismatched), said, "share of pairs (%)")
+
+
+def queries(runs: Mapping[str, RunFolder], *, source: str) -> Drawn:
+    """Uncertainty of the images and texts of the test split as queries, where they find their partner and where not."""
+    pairs = load(source, "test")
+    found = {title: query_uncertainty(open_run(run.path), pairs) for title, run in runs.items()}
+    names = {"uncertainty": "uncertainty u", "similarity": "similarity of what is found"}
+    rows = {title: {axis: values[name] for name, axis in names.items()} for title, values in found.items()}
+    said = {"matched": "partner found first", "mismatched": "another found first"}
+    wrong = {title: ~values["right"] for title, values in found.items()}
+    return distributions(rows, wrong, said, "share of queries (%)")
 
 
 def agreement(run: Run, pairs: Pairs) -> dict[str, Array]:
@@ -90,39 +107,3 @@ def forwards(run: Run, pairs: Pairs) -> Iterator[Forward]:
     with torch.no_grad(), evaluating(model.engine):
         for batch in batches.loader(first=0, workers=0):
             yield Forward(model.engine, batch)
-
-
-def histogram(values: Array, parts: dict[str, Array]) -> Record:
-    """Counts of the values of each part, (N,) bool, in 40 bins of equal width over the range of all."""
-    edges = np.linspace(float(values.min()), float(values.max()), BINS + 1)
-    counts = {name: np.histogram(values[part], edges)[0].tolist() for name, part in parts.items()}
-    means = {name: float(values[part].mean()) if part.any() else None for name, part in parts.items()}
-    return {"low": edges[0].item(), "high": edges[-1].item(), "counts": counts, "means": means}
-
-
-def figure_cells(at: Context, *, name: str, figure: str, data: str, run: str, noise: float) -> Iterator[Cell]:
-    """The data of a figure, of the run of another cell (`TABLE/NAME`): `agreement` or `uncertainty`."""
-    facts = {"data": data, "method": name, "noise": noise, "seed": 0, "run": run}
-    command = f"python -m truepair.reproduce run {at.table} --methods {name}"
-    yield Cell(name, facts, command, partial(measure_figure, at, figure, data, run, noise))
-
-
-def measure_figure(at: Context, figure: str, data: str, run: str, noise: float, places: Places) -> Record:
-    from sklearn.metrics import roc_auc_score
-
-    trained, source = open_run(at.trained(run, places).path), places.source(data)
-    if figure == "agreement":
-        pairs = inject_noise(load(source), noise, seed=0)
-        values, wrong = agreement(trained, pairs), pairs.mismatched
-        assert wrong is not None
-        parts = {"matched": ~wrong, "mismatched": wrong}
-    else:
-        values = query_uncertainty(trained, load(source, "test"))
-        wrong = ~values.pop("right")
-        parts = {"right": ~wrong, "wrong": wrong}
-    return {
-        "figure": {
-            field: {**histogram(found, parts), "auroc": float(roc_auc_score(wrong, found))}
-            for field, found in values.items()
-        }
-    }
