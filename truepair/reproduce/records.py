@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 from pathlib import Path
+from typing import Any
 
 from truepair.errors import InputError
 from truepair.files import write_text_atomically, writing
@@ -27,6 +28,17 @@ def read_records(path: Path) -> list[Record]:
             raise InputError(f"{path}, line {number}: a second record of {name}; delete one of them")
         found[name] = record
     return [found[name] for name in sorted(found)]
+
+
+def figure_of(record: Record, path: str) -> float | None:
+    """A figure by its dotted place in the record, None where there is none; or the last epoch's clean share."""
+    if path == "clean share":
+        last = record["epochs"][-1]
+        return float(last["clean"] / sum(last[part] for part in ("clean", "hard", "noisy")))
+    found: Any = record
+    for key in path.split("."):
+        found = found[int(key)] if isinstance(found, list) else (found or {}).get(key)
+    return None if found is None else float(found)
 
 
 def text_of(records: list[Record]) -> str:

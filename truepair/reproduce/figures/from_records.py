@@ -12,7 +12,7 @@ from truepair.errors import InputError
 from truepair.pages.kit.canvas import RUN_COLOURS, RUN_MARKERS, empty_figure, legend_above, styled
 from truepair.reproduce.cells import Record
 from truepair.reproduce.figures.drawn import Drawn
-from truepair.reproduce.render.values import figure_of
+from truepair.reproduce.records import figure_of
 
 Curve = list[tuple[float, float, float]]
 """(where, mean over seeds, standard deviation; 0 of one seed), ascending."""

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from truepair.reproduce.cells import Record
+from truepair.reproduce.records import figure_of
 from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.ranks import rank_table
 from truepair.reproduce.tables import Filled, Section
 
 Groups = Mapping[tuple[str, float], list[Record]]
@@ -26,7 +28,7 @@ def values(section: Section, shown: Filled) -> str:
 
 
 def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Titles and tables. A part has `origin`, `kept`, `recalls` or `figure`; without any figure it is left out."""
+    """Titles and tables. A part has `origin`, `kept`, `recalls`, `ranks` or `figure`; without any it is left out."""
     titles, records = shown.table.titles, shown.records
     groups = groups_of(records)
     rates = sorted({rate for _, rate in groups})
@@ -38,6 +40,11 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
             for rate in rates:
                 yield part["title"].format(rate=percent(rate))
                 yield recall_table(titles, groups, rate)
+        elif "ranks" in part:
+            rows = {name: titles[name] for name in part["ranks"]}
+            if found := rank_table(rows, records, part["figure"], part["digits"]):
+                yield from title
+                yield found
         elif "kept" in part:
             yield from title
             yield kept_table({name: titles[name] for name in part["kept"]}, groups)
@@ -54,17 +61,6 @@ def groups_of(records: list[Record]) -> Groups:
     if ("infonce", 0.0) in groups:
         groups["oracle", 0.0] = groups["infonce", 0.0]
     return dict(groups)
-
-
-def figure_of(record: Record, path: str) -> float | None:
-    """A figure by its dotted place in the record, None where there is none; or the last epoch's clean share."""
-    if path == "clean share":
-        last = record["epochs"][-1]
-        return float(last["clean"] / sum(last[part] for part in ("clean", "hard", "noisy")))
-    found: Any = record
-    for key in path.split("."):
-        found = found[int(key)] if isinstance(found, list) else (found or {}).get(key)
-    return None if found is None else float(found)
 
 
 def value_table(
