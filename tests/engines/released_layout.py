@@ -23,6 +23,15 @@ class EncoderImage(nn.Module):
         self.fc = nn.Linear(FEATURES, WIDTH)
 
 
+class TwoViewEncoderImage(nn.Module):
+    """UGNCL's."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(FEATURES, WIDTH)
+        self.fc2 = nn.Linear(FEATURES, WIDTH)
+
+
 class EncoderText(nn.Module):
     def __init__(self, words):
         super().__init__()
@@ -107,7 +116,9 @@ class Released:
     def __init__(self, kind, words, *, seed=0, steps=STEPS):
         torch.manual_seed(seed)
         self.kind = kind
-        self.img_enc, self.txt_enc, self.sim_enc = EncoderImage(), EncoderText(words), EncoderSimilarity(kind, steps)
+        self.img_enc, self.txt_enc, self.sim_enc = (
+            self.new_image_encoder(), EncoderText(words), EncoderSimilarity(kind, steps)
+        )  # fmt: skip
         with torch.no_grad():
             for module in self.parts():
                 for name, value in module.state_dict().items():
@@ -122,10 +133,16 @@ class Released:
                 step.sim_graph_w.bias.abs_().add_(0.3)  # or a ReLU could be zero whatever the pair
             self.spread_scores(words)
 
+    def new_image_encoder(self):
+        return EncoderImage()
+
+    def projections(self):
+        return [self.img_enc.fc]
+
     def spread_scores(self, words):
         """Scale and shift the last layer so that the logits of random pairs have mean 0 and deviation 2."""
         captions = torch.randint(0, words, (8, 5)).tolist()
-        logits = torch.logit(self.similarities(torch.randn(8, REGIONS, FEATURES), captions).double())
+        logits = self.logits(self.projections()[0], torch.randn(8, REGIONS, FEATURES), captions)
         assert logits.std() > 0.01
         scale = 2 / logits.std()
         last = self.sim_enc.sim_eval_w
@@ -141,15 +158,38 @@ class Released:
     @torch.no_grad()
     def similarities(self, features, captions):
         """σ(r) of features (n, R, F) and captions (lists of word ids), pair by pair: (n, m)."""
+        return torch.sigmoid(self.logits(self.projections()[0], features, captions))
+
+    @torch.no_grad()
+    def logits(self, projection, features, captions):
         for part in self.parts():
             part.eval()
-        images = [unit(self.img_enc.fc(image)) for image in features]
+        images = [unit(projection(image)) for image in features]
         texts = []
         for caption in captions:
             states = self.txt_enc.cap_rnn(self.txt_enc.embed(torch.tensor([caption])))[0][0]
             texts.append(unit((states[:, :WIDTH] + states[:, WIDTH:]) / 2))
         rows = [torch.cat([self.sim_enc(image, text) for text in texts]) for image in images]
-        return torch.sigmoid(torch.stack(rows))
+        return torch.stack(rows)
+
+
+class TwoViews(Released):
+    """UGNCL's network: two linear maps of the regions, everything after them shared."""
+
+    def new_image_encoder(self):
+        return TwoViewEncoderImage()
+
+    def projections(self):
+        return [self.img_enc.fc1, self.img_enc.fc2]
+
+    def evidence(self, features, captions, tau=0.1):
+        """What the released code ranks by: the mean over the views of exp(softplus(r) / τ)."""
+        first, second = (self.logits(projection, features, captions).double() for projection in self.projections())
+        return (torch.exp(torch.log1p(first.exp()) / tau) + torch.exp(torch.log1p(second.exp()) / tau)) / 2
+
+    def similarities(self, features, captions, tau=0.1):
+        """σ of the logit that has that evidence: log(evidence) τ = log(1 + exp(r))."""
+        return (1 - self.evidence(features, captions, tau) ** -tau).float()
 
 
 def options(**more):
@@ -170,6 +210,10 @@ def crcl(model):
 
     beliefs = {"move_gt": np.linspace(0, 1, 50), "schedule": 2, "best_rsum": np.float64(480.5)}
     return {"epoch": np.int64(3), "model": model.state_dict(), "opt": options(mc=True), "step": 9, **beliefs}
+
+
+def ugncl(model, **more):
+    return {"epoch": 3, "model": model.state_dict(), "best_rsum": 480.5, "opt": options(**{"tau": 0.1, **more})}
 
 
 def ncr(first, second):

@@ -9,8 +9,9 @@ from typing import Any
 from truepair.cli.shared import add_command
 
 DESCRIPTION = """\
-Make a run of an SGR or SAF model that SGRAF, NCR, DECL, GSC or CRCL published, for truepair evaluate. Nothing in the
-file is executed. Of a file with two networks (NCR, GSC+) the run is their ensemble, as their authors score it.
+Make a run of an SGR or SAF model that SGRAF, NCR, DECL, GSC, CRCL or UGNCL published, or of CRCL's global model (VSE∞),
+for truepair evaluate. Nothing in the file is executed. Of a file with two networks (NCR, GSC+) the run is their
+ensemble, of UGNCL's two views their mean evidence, as their authors score them.
 
 Captions are split into words and punctuation marks as the authors did (NLTK's word_tokenize), but for rare cases such
 as quotation marks and "mr."; the words of the vocabulary that are therefore never read are listed.
@@ -18,7 +19,7 @@ as quotation marks and "mr."; the words of the vocabulary that are therefore nev
 
 
 def add_import(commands: Any) -> None:
-    about = "make a run of a model that SGRAF, NCR, DECL, GSC or CRCL published"
+    about = "make a run of a model that SGRAF, NCR, DECL, GSC, CRCL or UGNCL published"
     parser = add_command(commands, "import", run_import, about, DESCRIPTION)
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="file of torch.save (….pth.tar)")
     parser.add_argument(
@@ -46,11 +47,13 @@ def summary(config: dict[str, Any]) -> str:
     source = imported["source"]
     said = [f"{name} {source[key]}" for key, name in (("epoch", "epoch"), ("best_rsum", "dev rSum")) if key in source]
     networks = {1: "one network", 2: "ensemble of two networks"}[sizes["networks"]]
+    views = f", {sizes['views']} views of an image" if sizes["views"] > 1 else ""
+    width, most = sizes["feature_width"], sizes["regions"]
+    regions = f"{most} regions of width {width} at most" if most else f"any number of regions of width {width}"
     lines = [
-        f"{imported['file']}: {model['name'].upper()}, {networks} ({', '.join(imported['networks'])})"
+        f"{imported['file']}: {model['name'].upper()}, {networks} ({', '.join(imported['networks'])}){views}"
         + (f"; its authors note {', '.join(said)}" if said else ""),
-        f"Takes {sizes['regions']} regions of width {sizes['feature_width']} at most; knows "
-        f"{sizes['vocabulary_size']} words.",
+        f"Takes {regions}; knows {sizes['vocabulary_size']} words.",
     ]
     unread = config["unreachable_words"]
     if unread:

@@ -31,7 +31,7 @@ class InputSizes:
 
     Attributes:
         feature_width: F of the region features.
-        regions: R, the most regions an image has.
+        regions: R, the most regions an image has; 0 where a released model does not say.
         vocabulary_size: number of word ids.
         text_width: width of the text vectors; 0 where texts are words.
     """

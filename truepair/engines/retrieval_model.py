@@ -37,6 +37,8 @@ class Needs:
         networks: networks with parameters of their own (dual networks).
         subspace_width, subspace_hidden: of each subspace, and of the hidden layers before it (DisNCL); 0 for none.
         plain_heads: the heads of what is compared are three layers and no more (DisNCL as printed).
+        view_temperature: τ of the evidence whose mean over the views is their similarity (models that UGNCL
+            published); 0 for the mean of their similarities.
     """
 
     views: int = 1
@@ -44,6 +46,7 @@ class Needs:
     subspace_width: int = 0
     subspace_hidden: int = 0
     plain_heads: bool = False
+    view_temperature: float = 0.0
 
 
 class RetrievalModel:
@@ -206,7 +209,7 @@ def build_network(config: EngineConfig, sizes: Any, needs: Needs) -> ScoringEngi
         return base
     from truepair.engines.views import MultiViewEngine
 
-    return MultiViewEngine(base, needs.views)
+    return MultiViewEngine(base, needs.views, needs.view_temperature)
 
 
 def save_model(path: Path, model: RetrievalModel) -> None:

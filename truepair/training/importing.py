@@ -3,6 +3,10 @@
 Such a run holds `config.json` (what was imported from where), `vocabulary.json`, `model.safetensors` and `result.json`
 (without figures: nothing was trained or scored here). It cannot be resumed.
 
+UGNCL's networks look at an image in two views. Their authors rank by the mean evidence of the views, exp(softplus(r) /
+τ), and so does the run (`truepair.engines.views.common_score`). SGR and SAF of UGNCL are files of their own; as an
+ensemble (`EnsembleModel`) they give the mean of two similarities, where the authors take the mean evidence of four.
+
 The authors split captions with NLTK's `word_tokenize`, for which punctuation marks are words and "isn't" is "is" and
 "n't". A vocabulary made that way has captions read so here, too (`Vocabulary.reads_signs`). What still differs is rare:
 quotation marks, abbreviations ("mr."), words joined by a slash. `unreachable_words` lists the words of a vocabulary
@@ -12,15 +16,15 @@ that are never read.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from truepair.data.config import Augmentation
 from truepair.data.text import SPECIALS, Vocabulary, tokenise
 from truepair.engines.regions_and_words import RegionsAndWords
-from truepair.engines.released.checkpoint import ReleasedModel, described, read_released
-from truepair.engines.retrieval_model import Needs, RetrievalModel, new_model, save_model
+from truepair.engines.released.checkpoint import ReleasedModel, read_released
+from truepair.engines.retrieval_model import RetrievalModel, new_model, save_model
 from truepair.errors import InputError
 from truepair.files import write_json_atomically
 from truepair.seeding import torch_seeded
@@ -36,7 +40,7 @@ def import_checkpoint(
     """The networks of a released checkpoint as a run; a file with two networks, A and B, gives their ensemble.
 
     Args:
-        path: a file that SGRAF, NCR, DECL, GSC or CRCL saved (`….pth.tar`).
+        path: a file that SGRAF, NCR, DECL, GSC, CRCL or UGNCL saved (`….pth.tar`, `….tar`).
         vocabulary: the words the model was trained with, or their `*_vocab.json` file.
         out: run folder, new or empty.
         which: "A" or "B", to take one network of two.
@@ -52,7 +56,7 @@ def import_checkpoint(
     words = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.read(vocabulary)
     networks = chosen(path, read_released(path), which)
     model = retrieval_model(networks, words)
-    config, origin = networks[0].config, source_of(path, networks)
+    built, origin = networks[0].architecture, source_of(path, networks)
     folder.check_room(2 * sum(tensor.nbytes for network in networks for tensor in network.tensors.values()))
     with folder.owned():
         folder.begin(
@@ -63,8 +67,8 @@ def import_checkpoint(
                 "data": None,
                 "vocabulary": words.digest,
                 "unreachable_words": unreachable_words(words),
-                "model": {"name": config.name, **asdict(config)},
-                "sizes": {**asdict(networks[0].sizes), **asdict(model.needs)},
+                "model": {"name": built.config.name, **asdict(built.config)},
+                "sizes": {**asdict(built.sizes), **asdict(model.needs)},
             }
         )
         model.preparation.write(folder.path)
@@ -98,10 +102,12 @@ def chosen(path: Path, networks: list[ReleasedModel], which: str | None) -> list
             raise InputError(f"{path} holds no network {which}: its `model` is a single one; leave --which out")
         return named
     first, last = networks[0], networks[-1]
-    if (first.config, first.sizes) != (last.config, last.sizes):
+    if first.architecture != last.architecture:
+        each = [
+            f"{network.kind.upper()} with {network.described()}" for network in (first.architecture, last.architecture)
+        ]
         raise InputError(
-            f"{path}: its networks differ, A is {first.kind.upper()} with {described(first.config, first.sizes)}, B "
-            f"{last.kind.upper()} with {described(last.config, last.sizes)}; import them one by one with --which"
+            f"{path}: its networks differ, A is {each[0]}, B {each[1]}; import them one by one with --which"
         )
     return networks
 
@@ -112,7 +118,8 @@ def retrieval_model(networks: list[ReleasedModel], vocabulary: Vocabulary) -> Re
     Raises:
         InputError: the vocabulary is of another size than the word embedding.
     """
-    config, sizes = networks[0].config, networks[0].sizes
+    built = networks[0].architecture
+    config, sizes = built.config, built.sizes
     if len(vocabulary) != sizes.vocabulary_size:
         options = networks[0].source.get("opt")
         data = options.get("data_name") if isinstance(options, dict) else None
@@ -123,7 +130,7 @@ def retrieval_model(networks: list[ReleasedModel], vocabulary: Vocabulary) -> Re
         )
     preparation = RegionsAndWords(vocabulary, sizes, Augmentation(), positions=config.positions)
     with torch_seeded(0, "import"):  # the values drawn here are replaced at once
-        model = new_model(config, preparation, Needs(networks=len(networks)))
+        model = new_model(config, preparation, replace(built.needs, networks=len(networks)))
     if len(networks) == 1:
         tensors = networks[0].tensors
     else:

@@ -3,7 +3,7 @@
 Both compare every word with the regions it attends to and the two wholes with each other, then reason (SGR) or filter
 (SAF) on these similarity vectors and end in one free logit r.
 
-`truepair/engines/released/names.py` has the modules of the released SGRAF code beside those here.
+`truepair/engines/released/sgraf.py` has the modules of the released SGRAF code beside those here.
 
 Decided, where the released codes differ from the equations or from each other:
 

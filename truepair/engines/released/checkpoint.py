@@ -1,12 +1,13 @@
-"""Checkpoints of SGR and SAF networks as SGRAF and the papers built on its code publish them.
+"""Checkpoints of SGR, SAF and global networks as SGRAF and the papers built on its code publish them.
 
 Such a file is a dict of `torch.save`. What it holds, by the code that writes it:
 
     SGRAF        model             [img_enc, txt_enc, sim_enc]                        epoch, best_rsum, opt, Eiters
     NCR          model_A, model_B  the same, two networks of one kind and size        epoch, best_rsum, opt
     DECL         model             the same; SGR and SAF in separate files            epoch, best_rsum, opt, step
-    CRCL         model             the same; with --module_name VSEinfty [img_enc, txt_enc], which is refused
-                                   epoch, best_rsum, opt, step, schedule, move_gt
+    CRCL         model             the same, or a global model: [img_enc, txt_enc]    epoch, best_rsum, opt, step,
+                                                                                      schedule, move_gt
+    UGNCL        model             as SGRAF, with two linear maps in img_enc          epoch, best_rsum, opt
     GSC          model             the same and three values of each training pair    epoch, best_rsum, opt, step
     GSC+         model_A, model_B  two networks, each as in GSC                       epoch, best_rsum, opt, step
 
@@ -14,7 +15,8 @@ Such a file is a dict of `torch.save`. What it holds, by the code that writes it
 targets, CRCL's `move_gt`) are left unread. Files of a warm-up epoch lack `best_rsum`; those of PyTorch before 0.4.1
 lack `num_batches_tracked`. Both are taken.
 
-`names.py` says which of their parameters is which of ours.
+`sgraf.py` and `global_model.py` say which of their parameters is which of ours. UGNCL published the model and how it
+is evaluated, but not the code that writes a file; its row is what the code of evaluation reads.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from truepair.engines.config import SAFConfig, SGRConfig
-from truepair.engines.regions_and_words import InputSizes
-from truepair.engines.released.names import PARTS, hint, our_name, reasoning_steps, their_name
+from truepair.engines.released.global_model import GlobalLayout
+from truepair.engines.released.layout import PARTS, Architecture, Layout, listed
+from truepair.engines.released.sgraf import SGRAFLayout, UGNCLLayout, has_two_projections
 from truepair.engines.released.torch_file import SkippedArray, read_torch_file
-from truepair.engines.retrieval_model import build_engine
+from truepair.engines.retrieval_model import blank_engine
 from truepair.errors import InputError
 
 ENTRIES = {"model": "model", "model_A": "A", "model_B": "B"}
@@ -46,17 +48,13 @@ class ReleasedModel:
 
     Attributes:
         name: "A" or "B" of a file with two networks, otherwise "model".
-        kind: "sgr" or "saf".
-        config: widths and reasoning steps, as the shapes of the tensors say.
-        sizes: feature width, regions and vocabulary size, likewise.
-        tensors: state dict of a `LocalEngine` of that configuration and these sizes.
+        architecture: the engine, as the shapes of the tensors say.
+        tensors: state dict of an engine of that architecture.
         source: what else the file says (epoch, best_rsum, opt, …), as values that JSON knows.
     """
 
     name: str
-    kind: Literal["sgr", "saf"]
-    config: SGRConfig | SAFConfig
-    sizes: InputSizes
+    architecture: Architecture
     tensors: dict[str, Tensor]
     source: dict[str, Any]
 
@@ -77,39 +75,51 @@ def read_released(path: Path | str) -> list[ReleasedModel]:
     if not entries:
         raise InputError(
             f"{path}: neither `model` nor model_A and model_B among its entries ({listed(map(str, content))}); "
-            "expected a checkpoint as SGRAF, NCR, DECL, GSC or CRCL save it"
+            "expected a checkpoint as SGRAF, NCR, DECL, GSC, CRCL or UGNCL save it"
         )
     options = content.get("opt")
     options = vars(options) if isinstance(options, argparse.Namespace) else options
+    options = options if isinstance(options, Mapping) else {}
     # Of these no tensor shows that they change what a network computes.
-    for name, side in (("no_imgnorm", "regions"), ("no_txtnorm", "words")):
-        if isinstance(options, Mapping) and options.get(name):
+    for name, side in (("no_imgnorm", "images"), ("no_txtnorm", "captions")):
+        if options.get(name):
             raise InputError(
-                f"{path}: trained with {name}, that is with {side} that are not normalised; the engine here always "
-                "normalises them, so its similarities would be others"
+                f"{path}: trained with {name}, that is with vectors of {side} that are not normalised; the engines "
+                "here always normalise them, so their similarities would be others"
             )
     small = (
         str | int | float | argparse.Namespace | None
     )  # what says something about a checkpoint, and is not its content
     source = {key: plain(value) for key, value in content.items() if isinstance(key, str) and isinstance(value, small)}
-    return [read_network(f"{path}: {entry}", ENTRIES[entry], content[entry], source) for entry in entries]
+    networks = []
+    for entry in entries:
+        architecture, tensors = read_network(f"{path}: {entry}", content[entry], options)
+        networks.append(ReleasedModel(ENTRIES[entry], architecture, tensors, source))
+    return networks
 
 
-def read_network(place: str, name: str, value: Any, source: dict[str, Any]) -> ReleasedModel:
+def read_network(place: str, value: Any, options: Mapping[str, Any]) -> tuple[Architecture, dict[str, Tensor]]:
     """One network, from its list of state dicts."""
     released = named_tensors(place, state_dicts(place, value))
-    kind, config, sizes = measured(place, released)
-    with torch.device("meta"):
-        expected = {name: tensor.shape for name, tensor in build_engine(config, sizes).state_dict().items()}
-    theirs = {our_name(name): name for name in released}
+    layout = layout_of(released)
+    unknown = [name for name in released if layout.our_name(name) is None and layout.used(name)]
+    if unknown:
+        raise InputError(
+            f"{place} holds {listed(unknown)}, which {layout.networks} do not have{layout.hint(unknown)}; only SGR and "
+            "SAF networks and CRCL's global model can be imported"
+        )
+    architecture = layout.measured(place, released, options)
+    blank = blank_engine(architecture.config, architecture.sizes, architecture.needs)
+    expected = {name: tensor.shape for name, tensor in blank.state_dict().items()}
+    theirs = {ours: name for name in released if (ours := layout.our_name(name)) is not None}
     strange = [name for ours, name in theirs.items() if ours not in expected]
     if strange:
         raise InputError(
-            f"{place} holds {listed(strange)}, which no {kind.upper()} network of SGRAF has{hint(strange)}"
+            f"{place} holds {listed(strange)}, which no {layout.network(architecture)} has{layout.hint(strange)}"
         )
-    missing = [their_name(ours) for ours in expected if ours not in theirs and not ours.endswith(COUNTER)]
+    missing = [layout.their_name(ours) for ours in expected if ours not in theirs and not ours.endswith(COUNTER)]
     if missing:
-        raise InputError(f"{place} lacks {listed(missing)}{hint(missing)}")
+        raise InputError(f"{place} lacks {listed(missing)}{layout.hint(missing)}")
     tensors = {}
     for ours, shape in expected.items():
         if ours not in theirs:  # a counter, which changes no similarity
@@ -119,25 +129,31 @@ def read_network(place: str, name: str, value: Any, source: dict[str, Any]) -> R
         if tensors[ours].shape != shape:
             raise InputError(
                 f"{place}: {theirs[ours]} has shape {tuple(tensors[ours].shape)}, expected {tuple(shape)} beside "
-                f"{described(config, sizes)}; the file is damaged or of another architecture"
+                f"{architecture.described()}; the file is damaged or of another architecture"
             )
-    return ReleasedModel(name, kind, config, sizes, tensors, source)
+    return architecture, tensors
+
+
+def layout_of(released: dict[str, Tensor]) -> Layout:
+    """Whose code wrote a network, as the names of its parameters say."""
+    if not any(name.startswith("sim_enc.") for name in released):
+        return GlobalLayout()
+    return UGNCLLayout() if has_two_projections(released) else SGRAFLayout()
 
 
 def state_dicts(place: str, value: Any) -> list[dict[str, Any]]:
-    """[img_enc, txt_enc, sim_enc] of an entry, once it is sure that it is such a list."""
-    expected = f"expected a list of three state dicts ({', '.join(PARTS)})"
+    """[img_enc, txt_enc, sim_enc] of an entry, or [img_enc, txt_enc], once it is sure that it is such a list."""
+    expected = f"expected a list of three state dicts ({', '.join(PARTS)}), or of the first two for a global model"
     if not isinstance(value, list | tuple):
         keys = f" with the keys {listed(map(str, value))}" if isinstance(value, Mapping) else ""
         raise InputError(f"{place} is a {type(value).__name__}{keys}; {expected}")
     is_dict = [isinstance(part, dict) for part in value]
     if is_dict == [True, True]:
-        raise InputError(
-            f"{place} is a list of two state dicts, as CRCL saves its global model (VSE∞); only SGR and SAF networks "
-            f"can be imported: {expected}"
-        )
+        return list(value)
     if is_dict[:3] != [True, True, True] or any(is_dict[3:]):
         raise InputError(f"{place} is a list of {listed(type(part).__name__ for part in value)}; {expected}")
+    if not value[2]:
+        raise InputError(f"{place} holds a third state dict (sim_enc) that is empty; {expected}")
     odd = [
         type(part).__name__
         for part in value[3:]
@@ -153,7 +169,7 @@ def state_dicts(place: str, value: Any) -> list[dict[str, Any]]:
 def named_tensors(place: str, parts: list[dict[str, Any]]) -> dict[str, Tensor]:
     """All parameters and buffers by their name in SGRAF's code, such as "img_enc.fc.weight"."""
     found: dict[str, Tensor] = {}
-    for part, state in zip(PARTS, parts, strict=True):
+    for part, state in zip(PARTS, parts, strict=False):
         for key, value in state.items():
             # DataParallel calls what it wraps "module", at any depth.
             name = ".".join([part, *(piece for piece in str(key).split(".") if piece != "module")])
@@ -165,41 +181,7 @@ def named_tensors(place: str, parts: list[dict[str, Any]]) -> dict[str, Tensor]:
             if name in found:
                 raise InputError(f"{place} holds {name} twice, with and without `module`")
             found[name] = value.detach()
-    unknown = [name for name in found if our_name(name) is None]
-    if unknown:
-        raise InputError(
-            f"{place} holds {listed(unknown)}, which SGRAF's networks do not have{hint(unknown)}; only SGR and SAF "
-            "networks can be imported"
-        )
     return found
-
-
-def measured(
-    place: str, released: dict[str, Tensor]
-) -> tuple[Literal["sgr", "saf"], SGRConfig | SAFConfig, InputSizes]:
-    """Kind and sizes of a network, as the shapes of a few of its tensors say; the others must fit them."""
-    shapes = []
-    for name, dimensions in [
-        ("img_enc.fc.weight", 2),
-        ("txt_enc.embed.weight", 2),
-        ("sim_enc.v_global_w.embedding_local.1.weight", 1),
-        ("sim_enc.sim_tranloc_w.weight", 2),
-    ]:
-        if name not in released:
-            raise InputError(f"{place} lacks {name}; expected an SGR or SAF network of SGRAF")
-        if released[name].ndim != dimensions or 0 in released[name].shape:
-            raise InputError(f"{place}: {name} has shape {tuple(released[name].shape)}; expected {dimensions} sizes")
-        shapes.append(released[name].shape)
-    (width, feature_width), (words, word_width), (regions,), (similarity_width, _) = shapes
-    steps = reasoning_steps(list(released))
-    filters = any(name.startswith("sim_enc.SAF_module.") for name in released)
-    if (steps > 0) == filters:
-        found = "both SGR_module and SAF_module" if filters else "neither SGR_module nor SAF_module"
-        raise InputError(f"{place}: sim_enc holds {found}; expected one of them")
-    sizes = InputSizes(feature_width, regions, words)
-    if steps:
-        return "sgr", SGRConfig(width, word_width, similarity_width, reasoning_steps=steps), sizes
-    return "saf", SAFConfig(width, word_width, similarity_width), sizes
 
 
 def usable(place: str, name: str, tensor: Tensor) -> Tensor:
@@ -220,15 +202,6 @@ def usable(place: str, name: str, tensor: Tensor) -> Tensor:
     return tensor
 
 
-def described(config: SGRConfig | SAFConfig, sizes: InputSizes) -> str:
-    """The sizes of a network in words."""
-    steps = f", {config.reasoning_steps} reasoning steps" if isinstance(config, SGRConfig) else ""
-    return (
-        f"feature width {sizes.feature_width}, {sizes.regions} regions, {sizes.vocabulary_size} words of width "
-        f"{config.word_width}, embedding width {config.width}, similarity width {config.similarity_width}{steps}"
-    )
-
-
 def plain(value: Any, depth: int = 4) -> Any:
     """The value as JSON knows it; what has no such form becomes the name of its type in angle brackets."""
     if isinstance(value, argparse.Namespace):
@@ -242,9 +215,3 @@ def plain(value: Any, depth: int = 4) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, int | float | None) else f"<{type(value).__name__}>"
-
-
-def listed(names: Any) -> str:
-    """The first few of some names, and how many there are."""
-    names = list(names)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
