@@ -202,58 +202,68 @@ def test_bad_banks_are_named(call, message):
 # ---- costs ----
 
 
-def plain_cost(images, texts, targets, confident, count, consistency="printed", own=None):
+def plain_cost(images, texts, targets, confident, count, own=None):
     n, k = targets.shape
 
     def unit(bank):
         rows = bank.double().tolist()
         return [[x / math.sqrt(sum(y * y for y in row)) for x in row] for row in rows]
 
-    def cosine(bank, i, j):
-        return min(max(sum(a * b for a, b in zip(bank[i], bank[j], strict=True)), 1e-4), 1.0)
-
     def exact(bank, i, j):
         return sum(a * b for a, b in zip(bank[i], bank[j], strict=True))
+
+    def cosine(bank, i, j, least):
+        return min(max(exact(bank, i, j), least), 1.0)
 
     support = [[0.0] * k for _ in range(n)]
     images, texts = unit(images), unit(texts)
     for here, there in ((images, texts), (texts, images)):
         for i in range(n):
-            candidates = [j for j in confident if j != i] or confident
-            nearest = min(candidates, key=lambda j: (-exact(here, i, j), j))
-            agreement = cosine(here, i, nearest) / cosine(there, i, nearest)
-            if consistency == "confirmed":
-                agreement = cosine(there, i, nearest) / cosine(here, i, nearest)
-            near = sorted((j for j in range(n) if j != i), key=lambda j: (-exact(here, i, j), j))[:count]
+            ratio = 1.0
+            if confident is not None:
+                candidates = [j for j in confident if j != i] or confident
+                nearest = min(candidates, key=lambda j: (-exact(here, i, j), j))
+                ratio = cosine(here, i, nearest, 0.1) / cosine(there, i, nearest, 0.1)
+            near = sorted((j for j in range(n) if j != i), key=lambda j: (-exact(here, i, j), j))
+            near = near[:count] if own is not None else [i, *near][:count]
             for label in range(k):
-                mean = sum(cosine(here, i, j) * float(targets[j, label]) for j in near) / max(len(near), 1)
-                support[i][label] += agreement * (mean + (0.0 if own is None else float(own[i, label])))
+                votes = [cosine(here, i, j, 0.0) * float(targets[j, label]) for j in near]
+                vote = sum(votes) / max(len(votes), 1) + (0.0 if own is None else float(own[i, label]))
+                support[i][label] += ratio * vote
     return torch.tensor([[-math.log(max(value, 1e-8)) for value in row] for row in support])
 
 
-@pytest.mark.parametrize(("count", "size"), [(3, 40), (10, 40), (60, 12), (1, 2)])
-@pytest.mark.parametrize("confident", [[0], [0, 1], [1, 0]])
+@pytest.mark.parametrize(("count", "size"), [(1, 40), (3, 40), (10, 40), (60, 12), (2, 2)])
+@pytest.mark.parametrize("confident", [None, [0], [0, 1], [1, 0]])
 def test_cost_is_that_of_loops(count, size, confident):
     images, texts = torch.randn(size, 5, generator=generator(5)), torch.randn(size, 4, generator=generator(6))
     targets = probabilities(size, 3, seed=7).float()
-    found = label_cost(images, texts, targets, torch.tensor(confident), neighbours=count)
-    assert torch.allclose(found, plain_cost(images, texts, targets, sorted(confident), count), atol=2e-4)
+    chosen = None if confident is None else torch.tensor(confident)
+    found = label_cost(images, texts, targets, chosen, neighbours=count)
+    assert torch.allclose(found, plain_cost(images, texts, targets, confident, count), atol=2e-4)
 
 
-@pytest.mark.parametrize("own", [None, 0.3, 4.0])
-@pytest.mark.parametrize("consistency", ["printed", "confirmed"])
-def test_mends_of_the_cost_are_those_of_loops(consistency, own):
+@pytest.mark.parametrize("weight", [0.3, 4.0])
+@pytest.mark.parametrize("confident", [None, [3, 8, 20]])
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_vote_of_its_own_stands_beside_that_of_the_others(weight, confident, count):
     images, texts = torch.randn(30, 5, generator=generator(5)), torch.randn(30, 4, generator=generator(6))
-    targets = probabilities(30, 3, seed=7).float()
-    weighed = None if own is None else own * probabilities(30, 3, seed=8).float()
-    mends = {"consistency": consistency, "own": weighed}
-    found = label_cost(images, texts, targets, torch.tensor([3, 8, 20]), neighbours=4, **mends)
-    assert torch.allclose(found, plain_cost(images, texts, targets, [3, 8, 20], 4, **mends), atol=2e-4)
+    targets, own = probabilities(30, 3, seed=7).float(), weight * probabilities(30, 3, seed=8).float()
+    chosen = None if confident is None else torch.tensor(confident)
+    found = label_cost(images, texts, targets, chosen, neighbours=count, own=own)
+    assert torch.allclose(found, plain_cost(images, texts, targets, confident, count, own), atol=2e-4)
 
 
 def test_own_votes_of_another_shape_are_refused():
     with pytest.raises(InputError, match="own has shape"):
-        label_cost(units(3, 2), units(3, 2), torch.eye(3), torch.tensor([0]), neighbours=1, own=torch.eye(2))
+        label_cost(units(3, 2), units(3, 2), torch.eye(3), neighbours=1, own=torch.eye(2))
+
+
+def test_a_pair_alone_among_its_nearest_keeps_its_label():
+    """With one sample, the pair itself, the cost is that of its own targets in both modalities."""
+    targets = probabilities(20, 3, seed=7).float()
+    found = label_cost(units(20, 5), units(20, 4, seed=1), targets, neighbours=1)
+    assert torch.allclose(found, -(2 * targets).log(), atol=1e-6)
 
 
 def test_cost_is_small_for_the_class_of_those_alike():
@@ -268,13 +278,12 @@ def test_cost_is_small_for_the_class_of_those_alike():
 
 
 def test_degenerate_banks_have_a_finite_cost():
-    alone = label_cost(torch.ones(1, 3), torch.ones(1, 2), torch.ones(1, 4) / 4, torch.tensor([0]), neighbours=5)
-    assert torch.allclose(alone, torch.full((1, 4), -math.log(1e-8)))
     alike = label_cost(torch.ones(6, 3), torch.ones(6, 3), torch.eye(6), torch.tensor([2]), neighbours=2)
     assert bool(torch.isfinite(alike).all())
     opposed = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
-    cost = label_cost(opposed, opposed.roll(1, dims=0), torch.eye(4), torch.tensor([0, 1]), neighbours=3)
-    assert bool(torch.isfinite(cost).all())
+    for confident in (None, torch.tensor([0, 1])):
+        cost = label_cost(opposed, opposed.roll(1, dims=0), torch.eye(4), confident, neighbours=3)
+        assert bool(torch.isfinite(cost).all())
 
 
 def test_a_cost_has_no_gradient_and_keeps_its_inputs():
@@ -353,7 +362,7 @@ def test_a_constant_cost_gives_the_class_masses():
         (lambda: corrected_labels(torch.full((2, 2), math.nan), torch.ones(2), mass=0.5), "cost is not finite"),
         (lambda: corrected_labels(torch.eye(2), torch.ones(2), mass=1.5), "mass is 1.5"),
         (lambda: corrected_labels(torch.eye(2), torch.zeros(2), mass=0.5), "class_mass"),
-        (lambda: corrected_labels(torch.eye(2), torch.ones(2), mass=0.5, epsilon_share=0.0), "epsilon_share is 0.0"),
+        (lambda: corrected_labels(torch.eye(2), torch.ones(2), mass=0.5, epsilon=0.0), "epsilon is 0.0"),
     ],
 )
 def test_bad_costs_are_named(call, message):

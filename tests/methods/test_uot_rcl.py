@@ -80,16 +80,18 @@ def test_the_warm_up_is_cross_entropy_with_the_given_labels():
     torch.testing.assert_close(found, expected)
 
 
-def test_labels_are_corrected_from_all_pairs_whatever_the_batches():
-    options = {"momentum": 0.75, "neighbours": 4, "per_class": 2, "epsilon": 0.02, "own_weight": 0.25}
-    options["class_prior"] = "uniform"
-    _, memory, scalars = corrected(**options)
+@pytest.mark.parametrize(("consistency", "own"), [("none", 0.25), ("none", 0.0), ("printed", 0.25), ("printed", 0.0)])
+def test_labels_are_corrected_from_all_pairs_whatever_the_batches(consistency, own):
+    options = {"momentum": 0.75, "neighbours": 4, "per_class": 2, "epsilon": 0.2, "class_prior": "uniform"}
+    _, memory, scalars = corrected(**options, consistency=consistency, own_weight=own)
     images, texts = cosines()
     targets = 0.75 * one_hot(LABELS, CLASSES) + 0.25 * one_hot((images + texts).argmax(dim=1), CLASSES)
     confident = confident_pairs(images.softmax(dim=1), texts.softmax(dim=1), per_class=2)
-    cost = label_cost(IMAGES, TEXTS, targets, confident, neighbours=4, own=0.25 * GIVEN, consistency="confirmed")
+    asked = confident if consistency == "printed" else None
+    confirmed = 1 - scalars["predictions_changed"]
+    cost = label_cost(IMAGES, TEXTS, targets, asked, neighbours=4, own=own * confirmed * GIVEN if own else None)
     mass = method_mass(3, contradicted=scalars["predictions_changed"])
-    expected = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon_share=0.02)
+    expected = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon=0.2)
     torch.testing.assert_close(memory.read("targets"), targets)
     torch.testing.assert_close(memory.read("label_distribution"), expected, atol=1e-5, rtol=1e-4)
     assert memory.read("confident").nonzero()[:, 0].tolist() == confident.tolist()
@@ -145,24 +147,12 @@ def test_doubt_is_settled_by_the_first_epoch_after_the_warm_up():
     assert later["doubt"] == first["doubt"]
 
 
-def test_half_a_percent_of_the_pairs_votes():
-    method, memory, _ = corrected(class_prior="given")
-    images, texts = cosines()
-    cost = label_cost(
-        IMAGES,
-        TEXTS,
-        memory.read("targets"),
-        confident_pairs(images.softmax(dim=1), texts.softmax(dim=1)),
-        neighbours=1,
-        own=method.config.own_weight * GIVEN,
-        consistency=method.config.consistency,
-    )
-    plan = corrected_labels(
-        cost,
-        torch.ones(CLASSES),
-        mass=method.mass(position(method, 3), memory),
-        epsilon_share=method.config.epsilon,
-    )
+def test_half_a_percent_of_the_pairs_votes_and_never_fewer_than_two():
+    method, memory, scalars = corrected(class_prior="given")
+    own = method.config.own_weight * (1 - scalars["predictions_changed"]) * GIVEN
+    cost = label_cost(IMAGES, TEXTS, memory.read("targets"), neighbours=2, own=own)
+    mass = method.mass(position(method, 3), memory)
+    plan = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon=method.config.epsilon)
     torch.testing.assert_close(memory.read("label_distribution"), plan, atol=1e-5, rtol=1e-4)
 
 
@@ -186,9 +176,20 @@ def test_no_class_gets_more_than_its_share(prior):
     torch.testing.assert_close(sums, expected[prior], atol=1e-3, rtol=0)
 
 
+def test_predicted_class_sizes_are_those_of_the_first_correction():
+    """Whatever is predicted later: otherwise large classes grow with every correction."""
+    method, memory, _ = corrected(class_prior="predicted", first_mass=1.0, last_mass=1.0)
+    sizes = memory.read("label_distribution").sum(dim=0)
+    for ids in BATCHES:
+        method.survey(GivenForward(ids), position(method, 4), memory)
+    method.bank.predicted[:] = 0
+    method.start_epoch(position(method, 4), memory)
+    torch.testing.assert_close(memory.read("label_distribution").sum(dim=0), sizes, atol=1e-3, rtol=0)
+
+
 def test_a_batch_learns_the_corrected_labels_and_the_matches():
     options = {"relation_weight": 0.5, "match_temperature": 0.5, "relation_temperature": 0.7, "pair_weight": 0.25}
-    method, memory, _ = corrected(epsilon=0.1, **options)
+    method, memory, _ = corrected(relation_epsilon=0.1, **options)
     ids = BATCHES[1]
     result = method.batch_loss(GivenForward(ids), position(method, 3), memory)
     plan, found = memory.read("label_distribution", ids), torch.zeros(8)
@@ -234,13 +235,20 @@ def test_ablations_leave_their_part_out():
     assert not torch.equal(drawn[0], drawn[2])
 
 
-def test_what_is_not_transported_stays_as_given():
-    method, memory, _ = corrected()
-    plan = memory.read("label_distribution")
+def test_what_is_not_transported_is_the_given_label_as_far_as_such_labels_are_confirmed():
+    method, memory, scalars = corrected(doubt_from=0.0, doubt_to=0.0, first_mass=0.5)
+    confirmed, plan = 1 - scalars["predictions_changed"], memory.read("label_distribution")
+    assert 0 < confirmed < 1
+    plan[3] = 0.0
+    memory.write("label_distribution", None, plan)
     distribution = method.label_distribution(memory)
     torch.testing.assert_close(distribution.sum(dim=1), torch.ones(COUNT))
-    rest = 1 - plan.sum(dim=1)
-    torch.testing.assert_close(distribution, plan + rest[:, None] * one_hot(LABELS, CLASSES))
+    for i in range(COUNT):
+        for k in range(CLASSES):
+            given, moved = float(LABELS[i] == k), float(plan[i].sum())
+            went = given if i == 3 else float(plan[i, k]) / moved
+            rest = (1 - moved) * (confirmed * given + (1 - confirmed) * went)
+            assert float(distribution[i, k]) == pytest.approx(float(plan[i, k]) + rest, abs=1e-5)
     torch.testing.assert_close(method.confidence(memory), plan.sum(dim=1))
     assert method.belief(memory).min() >= 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, normalize
@@ -12,7 +10,7 @@ from truepair.correspondence.neighbours import nearest_among, nearest_neighbours
 from truepair.errors import InputError
 from truepair.transport import partial_transport
 
-SMALLEST_COSINE = 1e-4
+SMALLEST_IN_RATIO = 0.1
 SMALLEST_SUPPORT = 1e-8
 ROWS_AT_ONCE = 4096
 
@@ -22,32 +20,26 @@ def label_cost(
     image_bank: Tensor,
     text_bank: Tensor,
     targets: Tensor,
-    confident: Tensor,
+    confident: Tensor | None = None,
     *,
     neighbours: int,
-    consistency: Literal["printed", "confirmed"] = "printed",
     own: Tensor | None = None,
 ) -> Tensor:
     """C, (N, K): small where those like the pair, by image and by text, have the class (UOT-RCL, eq. 6–8).
 
-    C_ik = −log(C^v_i s^v_ik + C^t_i s^t_ik). s^v_ik is the mean over the nearest neighbours j of image i of
-    cos(z^v_i, z^v_j) y_jk. C^v_i = cos(z^v_i, z^v_c)/cos(z^t_i, z^t_c), with c the confident pair whose image is
-    nearest to image i: above 1 where the text is less like that of c than the image is. s^t and C^t are the mirror
-    image. Cosines are clamped to [1e-4, 1], the argument of the logarithm below at 1e-8; ties go to the lower id. No
-    pair is its own neighbour, nor its own nearest confident pair unless it is the only one.
-
-    Decided: "confirmed" turns the ratio C^v_i over. The printed one counts the image's vote more, the less the text
-    agrees with it; turned over, a vote counts as much as the other modality confirms it.
+    C_ik = −log(C^v_i s^v_ik + C^t_i s^t_ik). s^v_ik is the mean over the samples j nearest to image i, itself the first
+    of them, of cos(z^v_i, z^v_j) y_jk. C^v_i = cos(z^v_i, z^v_c)/cos(z^t_i, z^t_c), with c the confident pair whose
+    image is nearest to image i: above 1 where the text is less like that of c than the image is. s^t and C^t are the
+    mirror image. Cosines are clamped to [0, 1], to [0.1, 1] in the ratio, the argument of the logarithm at 1e-8; ties
+    go to the lower id. No pair is its own nearest confident pair unless it is the only one.
 
     Args:
         image_bank: z^v of all pairs, (N, d), any length but zero; float32 is enough.
         text_bank: z^t, (N, e).
         targets: y, (N, K), ≥ 0.
-        confident: ids of the confident set, int64, distinct, at least one.
-        neighbours: at least 1; all others where there are fewer. A single pair has none: its cost is the largest.
-        consistency: the ratio C^v_i as printed, or turned over.
-        own: (N, K) ≥ 0, what speaks for the classes of a pair beside the mean vote of its neighbours; None: nothing, as
-            in the paper.
+        confident: ids of the confident set, int64, distinct, at least one; None leaves the ratios out (C^v = C^t = 1).
+        neighbours: nearest samples, at least 1; all pairs where there are fewer.
+        own: (N, K) ≥ 0, the vote of the pair itself beside the mean vote of the samples; None: it is the first of them.
 
     Raises:
         InputError: a shape does not fit, a feature or target is not finite, a target is negative, an id is not that of
@@ -61,14 +53,12 @@ def label_cost(
     images, texts = (normalize(bank.detach().float(), dim=1) for bank in (image_bank, text_bank))
     targets = targets.detach().to(images)
     support = torch.zeros_like(targets)
-    beside = torch.zeros_like(targets) if own is None else own.detach().to(targets)
     for here, there in ((images, texts), (texts, images)):
-        within, nearest = nearest_among(here, confident)
-        across = _row_cosines(there, nearest)
-        agreement = _clamped(within) / _clamped(across)
-        if consistency == "confirmed":
-            agreement = 1 / agreement
-        support += agreement[:, None] * (_mean_target(here, targets, neighbours) + beside)
+        votes = _votes(here, targets, neighbours, own)
+        if confident is not None:
+            within, nearest = nearest_among(here, confident)
+            votes *= (_in_ratio(within) / _in_ratio(_row_cosines(there, nearest)))[:, None]
+        support += votes
     return -support.clamp(min=SMALLEST_SUPPORT).log()
 
 
@@ -100,7 +90,7 @@ def running_targets(targets: Tensor, predicted: Tensor, *, momentum: float) -> T
 
 
 @torch.no_grad()
-def corrected_labels(cost: Tensor, class_mass: Tensor, *, mass: float, epsilon_share: float = 0.05) -> Tensor:
+def corrected_labels(cost: Tensor, class_mass: Tensor, *, mass: float, epsilon: float = 0.05) -> Tensor:
     """N Ŷ, (N, K) ≥ 0: each row the label of a pair, its sum the confidence in [0, 1] (UOT-RCL, eq. 10–14).
 
     The cheapest `mass` of all pairs gets labels; class k gets at most its share of the classes.
@@ -109,25 +99,22 @@ def corrected_labels(cost: Tensor, class_mass: Tensor, *, mass: float, epsilon_s
         cost: (N, K), finite, as from `label_cost`.
         class_mass: r, (K,) ≥ 0, uniform or given; only the ratios count.
         mass: s in (0, 1], the share of the pairs' mass that gets labels.
-        epsilon_share: entropic regularisation in units of the range of the costs, > 0.
+        epsilon: entropic regularisation in units of the cost, > 0.
 
     Raises:
         InputError: a shape does not fit, a cost is not finite, a class mass is negative or all are zero, or `mass` or
-            `epsilon_share` is out of range.
+            `epsilon` is out of range.
     """
     if cost.ndim != 2 or not cost.numel() or class_mass.shape != cost.shape[1:]:
         raise InputError(
             f"cost has shape {tuple(cost.shape)}, class_mass {tuple(class_mass.shape)}; expected (N, K) and (K,)"
         )
-    spread = float(cost.amax()) - float(cost.amin())
-    if not spread < torch.inf:
+    if not bool(torch.isfinite(cost).all()):
         raise InputError("cost is not finite everywhere; look for NaN in the features")
-    if not epsilon_share > 0:
-        raise InputError(f"epsilon_share is {epsilon_share}; expected a number above 0, such as 0.05")
     count = len(cost)
     rows = torch.full((count,), 1 / count, dtype=torch.float64, device=cost.device)
     columns = _shares(class_mass).to(cost.device)
-    plan = partial_transport(cost, rows, columns, mass=mass, epsilon=epsilon_share * (spread or 1.0))
+    plan = partial_transport(cost, rows, columns, mass=mass, epsilon=epsilon)
     labels = count * plan
     return labels / labels.sum(dim=1, keepdim=True).clamp(min=1.0)  # of rounding
 
@@ -143,8 +130,8 @@ def _shares(class_mass: Tensor) -> Tensor:
     return masses / masses.sum()
 
 
-def _clamped(cosine: Tensor) -> Tensor:
-    return cosine.clamp(SMALLEST_COSINE, 1.0)
+def _in_ratio(cosine: Tensor) -> Tensor:
+    return cosine.clamp(SMALLEST_IN_RATIO, 1.0)
 
 
 def _row_cosines(bank: Tensor, other: Tensor) -> Tensor:
@@ -153,12 +140,15 @@ def _row_cosines(bank: Tensor, other: Tensor) -> Tensor:
     return torch.cat([(bank[rows] * bank[other[rows]]).sum(dim=1) for rows in parts])
 
 
-def _mean_target(bank: Tensor, targets: Tensor, neighbours: int) -> Tensor:
-    """Mean over the neighbours of cosine · target, (N, K)."""
-    similarity, index = nearest_neighbours(bank, neighbours)
-    if not index.shape[1]:
-        return torch.zeros_like(targets)
-    return embedding_bag(index, targets, per_sample_weights=_clamped(similarity), mode="sum") / index.shape[1]
+def _votes(bank: Tensor, targets: Tensor, neighbours: int, own: Tensor | None) -> Tensor:
+    """Mean over the nearest samples of cosine · target, (N, K): the row the first of them, or `own` beside them."""
+    similarity, index = nearest_neighbours(bank, neighbours - (own is None))
+    others = torch.zeros_like(targets)
+    if index.shape[1]:
+        others = embedding_bag(index, targets, per_sample_weights=similarity.clamp(0.0, 1.0), mode="sum")
+    if own is None:
+        return (targets + others) / (1 + index.shape[1])
+    return others / max(index.shape[1], 1) + own.to(targets)
 
 
 def _check_sizes(image_bank: Tensor, text_bank: Tensor, targets: Tensor) -> None:

@@ -83,10 +83,13 @@ def cost_of(runs: list[RunFolder]) -> Record:
 def epoch_of(line: Record) -> Record:
     """What is kept of an epoch: the figure that selects the best one, detection, division."""
     dev, found = line["dev"] or {}, line["detection"] or {}
-    best = ("dev_map", dev["map"], 4) if "map" in dev else ("dev_rsum", dev.get("rsum"), 2)
-    kept = {"auroc": found.get("auroc"), "division_accuracy": found.get("division_accuracy"), **line["division"]}
+    scores = ("map", "map_i2t", "map_t2i") if "map" in dev else ("rsum",)
+    kept = {f"dev_{name}": dev.get(name) for name in scores}
+    kept |= {"auroc": found.get("auroc"), "division_accuracy": found.get("division_accuracy"), **line["division"]}
+    if line.get("labels"):
+        kept["corrected_accuracy"] = line["labels"]["corrected_accuracy"]
     rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in kept.items()}
-    return {"epoch": line["epoch"], best[0]: best[1] and round(best[1], best[2]), **rounded}
+    return {"epoch": line["epoch"], **rounded}
 
 
 def measure_ensemble(at: Context, names: list[str], data: str, images: str, places: Places) -> Record:

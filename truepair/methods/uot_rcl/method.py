@@ -52,10 +52,10 @@ class UOTRCL(LabelMethod):
     Per pair the memory holds `targets` y (N, K), the running targets, `label_distribution` N Ŷ (N, K), the corrected
     labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
 
-    The defaults deviate from the paper where training as printed was seen to fail (docs/results.md): the consistency
-    ratio is turned over, a pair's own label has a vote, given pairs count as matched in L_BHG, and the transports are
-    sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`).
-    `as_printed` has the paper's own.
+    The defaults deviate from the paper where it was seen to pay (docs/results.md): votes of both modalities count the
+    same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as matched in
+    L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`,
+    `confirmed`). `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
@@ -108,18 +108,17 @@ class UOTRCL(LabelMethod):
         memory.write("confident", None, torch.zeros(memory.count).index_fill(0, confident.cpu(), 1.0))
         memory.note("confident_images", bank.images[confident])
         memory.note("confident_texts", bank.texts[confident])
-        neighbours = config.neighbours or max(1, int(NEIGHBOUR_SHARE * memory.count))
+        neighbours = config.neighbours or max(2, int(NEIGHBOUR_SHARE * memory.count))
         cost = label_cost(
             bank.images,
             bank.texts,
             targets,
-            confident,
+            confident if config.consistency == "printed" else None,
             neighbours=neighbours,
-            consistency=config.consistency,
-            own=config.own_weight * self.given.one_hot(),
+            own=config.own_weight * self.confirmed(memory) * self.given.one_hot() if config.own_weight else None,
         )
         mass = self.mass(position, memory)
-        plan = corrected_labels(cost, self.class_mass(bank, targets), mass=mass, epsilon_share=config.epsilon)
+        plan = corrected_labels(cost, self.class_mass(bank, targets, memory), mass=mass, epsilon=config.epsilon)
         memory.write("label_distribution", None, plan)
         given = self.given.labels.to(device)
         return {
@@ -139,6 +138,11 @@ class UOTRCL(LabelMethod):
         drawn = generator(0, "random confident set", position.overall).permutation(len(bank.images))[:count]
         return torch.from_numpy(drawn).sort().values.to(bank.images.device)
 
+    def confirmed(self, memory: CorrespondenceMemory) -> float:
+        """The share of the given labels that the warm-up's network predicts too; 1 before the first correction."""
+        noted = memory.has_noted("predictions_changed")
+        return 1 - float(memory.noted("predictions_changed")) if noted else 1.0
+
     def doubt(self, memory: CorrespondenceMemory) -> float:
         """How far the given labels are mistrusted, in [0, 1], by the share that the warm-up's network contradicts.
 
@@ -146,7 +150,7 @@ class UOTRCL(LabelMethod):
         is no L_BHG, and every label is transported by the end.
         """
         first, full = self.config.doubt_from, self.config.doubt_to
-        contradicted = float(memory.noted("predictions_changed"))
+        contradicted = 1 - self.confirmed(memory)
         if contradicted >= full:
             return 1.0
         return 0.0 if contradicted <= first else (contradicted - first) / (full - first)
@@ -158,14 +162,20 @@ class UOTRCL(LabelMethod):
         last = 1 - (1 - config.last_mass) * self.doubt(memory)
         return float(config.first_mass + share * (last - config.first_mass))
 
-    def class_mass(self, bank: FeatureBank, targets: Tensor) -> Tensor:
-        """r, (K,) up to scale (eq. 12)."""
+    def class_mass(self, bank: FeatureBank, targets: Tensor, memory: CorrespondenceMemory) -> Tensor:
+        """r, (K,) up to scale (eq. 12).
+
+        Predicted ones are those of the first correction: taken anew each epoch, large classes grow and small ones die
+        out, since the network learns the labels that these sizes hand out.
+        """
         if self.config.class_prior == "uniform":
             return torch.ones_like(targets[0])
         if self.config.class_prior == "given":
             return self.given.one_hot().mean(dim=0).to(targets)
-        predicted = torch.bincount(bank.predicted, minlength=self.given.count) / len(targets)
-        return (predicted + targets.mean(dim=0)) / 2  # no class dies out that some label still names
+        if not memory.has_noted("class_sizes"):
+            predicted = torch.bincount(bank.predicted, minlength=self.given.count) / len(targets)
+            memory.note("class_sizes", (predicted + targets.mean(dim=0)) / 2)  # every class that some label names
+        return memory.noted("class_sizes").to(targets)
 
     # The two losses (eq. 15 and 18)
 
@@ -206,15 +216,20 @@ class UOTRCL(LabelMethod):
         spread = float(cost.max() - cost.min())
         share = torch.full((len(cost),), 1 / len(cost), device=cost.device, dtype=cost.dtype)
         least = torch.finfo(cost.dtype).eps  # all relations alike: every match is as good
-        return sinkhorn(cost, share, share, epsilon=max(self.config.epsilon * spread, least))
+        return sinkhorn(cost, share, share, epsilon=max(self.config.relation_epsilon * spread, least))
 
     # What is believed
 
     def label_distribution(self, memory: CorrespondenceMemory) -> Tensor:
-        """The corrected labels; what was not transported stays with the label as given."""
+        """The corrected labels; what was not transported is the given label as far as the warm-up confirms such labels.
+
+        The rest of it goes where the transported part of the pair went.
+        """
         plan = memory.read("label_distribution")
-        rest = (1 - plan.sum(dim=1, keepdim=True)).clamp(min=0)
-        return plan + rest * self.given.one_hot()
+        moved = plan.sum(dim=1, keepdim=True)
+        given = self.given.one_hot()
+        went = torch.where(moved > 0, plan / moved.clamp(min=torch.finfo(plan.dtype).tiny), given)
+        return plan + (1 - moved).clamp(min=0) * torch.lerp(went, given, self.confirmed(memory))
 
     def confidence(self, memory: CorrespondenceMemory) -> Tensor:
         """The share of a pair's label that was transported, (N,) in [0, 1]."""

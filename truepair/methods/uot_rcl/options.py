@@ -21,15 +21,16 @@ class UOTRCLConfig(Options):
     relation_temperature: float = option(1.0, "temperature τ2 of relations to the confident set (eq. 16)", above=0)
     match_temperature: float = option(1.0, "temperature τ3 of the matching probability (eq. 18)", above=0)
     momentum: float = option(
-        0.95, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)", **SHARE
+        0.97, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)", **SHARE
     )
-    consistency: Literal["confirmed", "printed"] = option(
-        "confirmed",
-        "what the vote of one modality counts: as much as the other confirms the nearest confident pair, "
-        "or the printed ratio, which is the other way up (eq. 7)",
+    consistency: Literal["none", "printed"] = option(
+        "none", "the ratio by which the vote of each modality counts (eq. 7); none: both count the same"
     )
     own_weight: float = option(
-        0.4, "weight of a pair's own given label beside the mean vote of its neighbours (the paper: 0)", least=0
+        0.5,
+        "weight of a pair's own given label beside the mean vote of its nearest samples, times the share of given "
+        "labels that the warm-up's network confirms; 0: the pair is one of these samples (the paper)",
+        least=0,
     )
     neighbours: int | None = option(None, "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs", least=1)
     per_class: int = option(5, "confident pairs of each class (eq. 5)", least=1)
@@ -47,12 +48,15 @@ class UOTRCLConfig(Options):
     )
     doubt_to: float = option(0.4, "the same share from which on λ and s are as set; linear in between", **SHARE)
     epsilon: float = option(
-        0.01, "entropic regularisation of both transports, in units of the cost range (0.05)", above=0
+        0.05, "entropic regularisation of the labels' transport (eq. 14), in units of the cost", above=0
+    )
+    relation_epsilon: float = option(
+        0.01, "the same of the transport in L_BHG (eq. 17), as a share of the range of its costs", above=0
     )
     class_prior: Literal["predicted", "given", "uniform"] = option(
-        "given",
-        "class sizes r of the corrected labels (eq. 12): those of predictions and running targets, of the "
-        "given labels (which noise makes alike), or all equal (the paper)",
+        "predicted",
+        "class sizes r of the corrected labels (eq. 12): those of the predictions and targets of the first correction, "
+        "of the given labels (which noise makes alike), or all equal (the paper)",
     )
     relation_weight: float = option(
         0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out", least=0
