@@ -103,19 +103,18 @@ def test_pairs_are_asked_whose_kind_of_caption_models_see_best():
 @pytest.mark.parametrize("within", [None, "kind"])
 @pytest.mark.parametrize("noise", [0.1, 0.4, 0.7])
 def test_mismatches_are_counted_wherever_their_captions_come_from(noise, within):
-    """By kinds as narrow as these it is counted rather too much: beside its like, a near mismatch is in the middle."""
     found = local_share([made(3000, noise=noise, within=within)], np.random.default_rng(0))
-    assert found.share == pytest.approx(noise, abs=0.08 if within is None else 0.2)
+    assert found.share == pytest.approx(noise, abs=0.08 if within is None else 0.05)
     assert found.low <= noise <= found.high and found.pairs == 900
 
 
 def test_clean_pairs_are_none():
-    assert local_share([made(3000), made(2000, seed=1)], np.random.default_rng(0)).share < 0.05
+    assert local_share([made(3000), made(2000, seed=1)], np.random.default_rng(0)).share < 0.02
 
 
 def test_all_mismatched_are_all():
     images, texts = made(2000)
-    assert local_share([(images, texts.flip(0))], np.random.default_rng(0)).share > 0.75
+    assert local_share([(images, texts.flip(0))], np.random.default_rng(0)).share > 0.9
 
 
 def test_several_spaces_count_as_one():
