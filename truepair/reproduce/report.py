@@ -11,12 +11,12 @@ from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
 from truepair.reproduce.records import read_records, text_of
 from truepair.reproduce.render.analysis import analyses
-from truepair.reproduce.render.audit import audits, retraining
+from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
 
 RENDER: dict[str, Callable[..., str]] = {
-    render.__name__: render for render in (values, divisions, analyses, audits, retraining)
+    render.__name__: render for render in (values, divisions, analyses, audits, embedding_audits, retraining)
 }
 
 

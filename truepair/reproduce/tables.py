@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
+from truepair.reproduce.embedding_audits import embedding_cells
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -22,6 +23,7 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "analysis": analysis_cells,
     "audit": audit_cells,
     "retraining": retraining_cells,
+    "embedding audits": embedding_cells,
 }
 
 

@@ -30,15 +30,24 @@ def figures(records: list[Record], name: str, key: str) -> list[float]:
     return [float(value) for value in found if value is not None]
 
 
+def decided(records: list[Record]) -> list[Record]:
+    """Records with a verdict; the others are of scores alone."""
+    return [record for record in records if "verdict" in record["rows"]]
+
+
 def places_of(audits: Filled) -> Places:
-    """Records of a data set, kind and rate, over seeds, in the table's order; without noise there is one kind."""
+    """Records with a verdict, of a data set, kind and rate, in the table's order; without noise there is one kind."""
     sets, kinds = [*dict.fromkeys(str(run.facts["data"]) for run in audits.table.cells)], [CLEAN, *KINDS]
     places: Places = {}
-    for record in audits.records:
+    for record in decided(audits.records):
         facts = record["cell"]
-        place = facts["data"], facts["kind"] if facts["noise"] else CLEAN, facts["noise"]
+        place = facts["data"], kind_of(record), facts["noise"]
         places.setdefault(place, []).append(record)
     return dict(sorted(places.items(), key=lambda each: (sets.index(each[0][0]), kinds.index(each[0][1]), each[0][2])))
+
+
+def kind_of(record: Record) -> str:
+    return str(record["cell"]["kind"]) if record["cell"]["noise"] else CLEAN
 
 
 def named(place: Place) -> str:
@@ -49,16 +58,18 @@ def named(place: Place) -> str:
 def audits(section: Section, shown: Filled) -> str:
     """All figures of the audits, with the picture of `audit_picture.py`."""
     places, titles = places_of(shown), shown.table.titles
-    parts = [provenance(shown.records), "**The verdict against all other rows:**"]
+    parts = [provenance(decided(shown.records)), "**The verdict against all other rows:**"]
     parts += [standing_table(places, titles, section.parts), *aims(places)]
     parts += ["**Estimated against true noise rate, in percent:**", estimate_table(places)]
     parts.append("![Estimated against true noise rate, for each data set and kind of noise]")
     parts[-1] += f"({section.options['picture']})"
     parts += ["**Flagged where no pair is mismatched, in percent:**", clean_table(places, titles)]
-    for data, kind in dict.fromkeys((data, kind) for data, kind, _ in places if kind != CLEAN):
+    sets = dict.fromkeys((str(cell.facts["data"]), str(cell.facts["kind"])) for cell in shown.table.cells)
+    measured = {(record["cell"]["data"], kind_of(record)) for record in shown.records}
+    for data, kind in (each for each in sets if each in measured):
         for measure in section.parts:
             kinds = (kind, CLEAN) if measure.get("clean") else (kind,)
-            here = [run for place, runs in places.items() if place[0] == data and place[1] in kinds for run in runs]
+            here = [run for run in shown.records if run["cell"]["data"] == data and kind_of(run) in kinds]
             less = ", smaller is better" if measure["best"] == "min" else ""
             parts.append(f"**`{data}`, {KINDS[kind]}, {measure['title']}{less}:**")
             scores = [  # an audit as a record for each of its scores
@@ -179,6 +190,32 @@ def percents(shares: list[float], digits: int = 1) -> str:
 
 def count(answers: list[bool]) -> str:
     return f"{sum(answers)} of {len(answers)}" if len(answers) > 1 else "yes" if answers[0] else "no"
+
+
+def embedding_audits(section: Section, shown: Filled) -> str:
+    """A row a kind and rate of noise: truth, estimates with their intervals, and how well pairs are ranked."""
+    first, (seeds, dates) = shown.records[0], seeds_and_dates(shown.records)
+    found: dict[tuple[str, float], list[Record]] = {}
+    for record in shown.records:
+        for audit in record["audits"]:
+            found.setdefault((audit["kind"] if audit["noise"] else CLEAN, audit["noise"]), []).append(audit)
+    data, rows, held = first["cell"]["data"], [], []
+    for (kind, rate), audits in found.items():
+        held += [audit["estimate"][1] <= audit["mismatch_rate"] <= audit["estimate"][2] for audit in audits]
+        row = [named((data, kind, rate)), percents([audit["mismatch_rate"] for audit in audits])]
+        for name in ("estimate", "random", "near"):
+            value, *ends = ([audit[name][i] for audit in audits] for i in range(3))
+            row.append(f"{percents(value)} ({' – '.join(percents([statistics.fmean(end)]) for end in ends)})")
+        row.append(percents([audit["flagged"] for audit in audits]))
+        row += [cell((audit[name] for audit in audits), 3) for name in ("auroc", "auroc_similarity")]
+        rows.append([*row, cell((audit["calibration_error"] for audit in audits), 3)])
+    titles = ["estimate", "random", "near", "flagged", "AUROC", "of the plain similarity", "calibration error"]
+    said = (
+        f"{first['pairs']:,} pairs, seeds {seeds} (of the model and of the noise), {dates}: "
+        f"`{first['command']}`. Shares in percent, means ± standard deviations over seeds, with the mean ends of their "
+        f"95 % intervals; that of the estimate holds the truth in {sum(held)} of {len(held)} audits."
+    )
+    return said + "\n\n" + table(["noise", "truth", *titles], rows)
 
 
 def retraining(section: Section, shown: Filled) -> str:
