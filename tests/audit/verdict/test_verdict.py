@@ -10,7 +10,7 @@ from tests.audit.verdict.naive_verdict import naive_error, naive_knots, naive_p_
 from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit, varying
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.audit.verdict.probability import Calibration
-from truepair.audit.verdict.score import Synthetic, combine, mean_weights
+from truepair.audit.verdict.score import Synthetic, combine, guarded, mean_weights
 from truepair.audit.verdict.share import estimate_share
 from truepair.audit.verdict.verdict import verdict_of_evidence
 from truepair.errors import InputError
@@ -150,6 +150,17 @@ def test_captions_of_the_nearest_image_are_ranked_no_worse_than_by_similarity():
     by_similarity = roc_auc_score(kind == 2, similarity)
     assert roc_auc_score(kind == 2, plain.p_match) < by_similarity < roc_auc_score(kind == 2, kept.p_match) + 1e-3
     assert plain.details["weights_left"] == 1 and kept.details["weights_left"] < 0.5
+
+
+def test_the_more_near_mismatches_there_are_the_more_the_first_column_counts():
+    rng = np.random.default_rng(0)
+    given, copies = rng.normal(size=(500, 2)) + 2, rng.normal(size=(500, 2))
+    nearest = NearestCopies(given, rng.normal(size=500), copies, rng.normal(size=500))  # ranks at random: no bound
+    weights = np.array([1.0, 3.0])
+    spread, found = given.std(axis=0), [guarded(weights, given, nearest, near=near) for near in (0.0, 0.4, 1.0)]
+    assert [left for _, left in found] == [1.0, 0.6, 0.0]
+    for moved, left in found:
+        np.testing.assert_allclose(moved, [1 + 3 * (1 - left) * spread[1] / spread[0], 3 * left])
 
 
 def test_held_out_evidence_says_how_many_there_are():

@@ -80,7 +80,7 @@ def mean_weights(given: Array, first: Array, second: Array, part: float) -> Arra
     return mean
 
 
-def guarded(weights: Array, given: Array, copies: NearestCopies | None) -> tuple[Array, float]:
+def guarded(weights: Array, given: Array, copies: NearestCopies | None, *, near: float = 0.0) -> tuple[Array, float]:
     """The weights, with as much of them given to the first column as it takes to rank captions of the nearest other
     image no worse than the plain similarity does; and the part that is left.
 
@@ -91,6 +91,7 @@ def guarded(weights: Array, given: Array, copies: NearestCopies | None) -> tuple
         weights: (d,) of the evidence, whose first column is the log odds of matching.
         given: (M, d).
         copies: evidence of such captions; None leaves the weights as they are.
+        near: share of the mismatches that are near ones, in [0, 1]; so much of what is left is given away as well.
     """
     if copies is None or not len(copies.copies) or not varying(given)[0]:
         return weights, 1.0
@@ -99,7 +100,8 @@ def guarded(weights: Array, given: Array, copies: NearestCopies | None) -> tuple
     for step in range(STEPS, 0, -1):
         tried = moved(weights, spread, columns, step / STEPS)
         if auroc(copies.given @ tried[:columns], copies.copies @ tried[:columns]) >= least:
-            return tried, step / STEPS
+            left = (1 - near) * step / STEPS
+            return moved(weights, spread, columns, left), left
     return moved(weights, spread, columns, 0.0), 0.0
 
 

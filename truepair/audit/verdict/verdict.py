@@ -135,7 +135,7 @@ def verdict_of_evidence(
     if part and "near" in kinds:
         known = Synthetic.of(kinds, {"random": 1 - part, "near": part})
         weights = mean_weights(given, weights, combine(given, known, rng, share=share), part / 2)
-    weights, left = guarded(weights, given, nearest)
+    weights, left = guarded(weights, given, nearest, near=part)
     p_match = Calibration.of(given @ weights, known.rows @ weights, known.weights, share)(given @ weights)
     low = random.low + (near.low if near else 0.0) if share > NO_SIGN else 0.0  # right but unusual pairs, below it
     high = max(random.high, random.share + near.high if near else 0.0)
