@@ -87,19 +87,22 @@ def test_figures_in_the_prose_of_the_readme_are_those_of_the_records():
 
     from truepair.reproduce.records import read_records
 
-    audits = read_records(ROOT / "results" / "audit.jsonl")
+    audits = {record["name"]: record for record in read_records(ROOT / "results" / "audit.jsonl")}
+    embedded = read_records(ROOT / "results" / "audit-embeddings.jsonl")
 
-    def means(name):
-        def of(rate):
-            facts = {"data": "fashion", "noise": rate, "kind": "random"}
-            found = [record for record in audits if facts.items() <= record["cell"].items()]
-            return f"{100 * fmean(record['rows']['verdict'][name] for record in found):.1f}"
+    def of_fashion(figure):
+        found = (audits[f"fashion-random{rate}-seed0"]["rows"]["verdict"][figure] for rate in (0, 20, 40))
+        return " / ".join(f"{100 * value:.1f}" for value in found)
 
-        return " / ".join(of(rate) for rate in (0.0, 0.1, 0.2, 0.4, 0.6))
+    def of_photographs(rate):
+        found = (audit for record in embedded for audit in record["audits"])
+        return fmean(
+            100 * audit["estimate"][0] for audit in found if (audit["kind"], audit["noise"]) == ("random", rate)
+        )
 
     text = " ".join((ROOT / "README.md").read_text().split())
-    assert f"it estimates {means('estimate')} %" in text
-    assert f"flags {means('flagged')} %" in text
+    assert f"takes {' / '.join(f'{of_photographs(rate):.1f}' for rate in (0.0, 0.1, 0.2, 0.4))} %" in text
+    assert f"it estimates {of_fashion('estimate')} %, flags {of_fashion('flagged')} %" in text
     (retrained,) = read_records(ROOT / "results" / "audit-retrain.jsonl")
     kept, matched, every = (f"{retrained[row]['test']['rsum']:.1f}" for row in ("kept", "truly matched", "all"))
     assert f"rSum of {kept}; on the truly matched pairs it is {matched}, on all of them {every}" in text
