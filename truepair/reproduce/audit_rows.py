@@ -56,9 +56,12 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
     from truepair.audit.scoring.cross_fitting import cross_fit
     from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.data.noise import inject_noise
+    from truepair.training.run_folder import read_lines
 
     torch.set_num_threads(1)
-    start = time.perf_counter()
+    folds = (runs / "crossfit").glob("fold*/timings.jsonl")
+    before = sum(line["seconds"] for path in folds for line in read_lines(path))  # of an audit that was cut off
+    start = time.perf_counter() - before
     within: Literal["class", "caption"] = "class" if kind == "hard" else "caption"
     pairs = inject_noise(load_labelled(data, root), noise, kind=within, seed=seed)
     mismatched = pairs.mismatched

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.embedding_audits import embedding_cells
-from truepair.reproduce.figure_data import figure_cells
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
