@@ -17,7 +17,7 @@ from truepair.methods.disncl.options import DisNCLConfig
 from truepair.reproduce.cells import Places
 from truepair.reproduce.figures import figure as room
 from truepair.reproduce.figures.figure import OF_RECORDS, OF_RUNS, FigureSpec, draw, read_figures
-from truepair.reproduce.figures.from_records import against_noise, by_epoch, sweep
+from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
 from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
@@ -72,6 +72,18 @@ def test_epochs_that_lack_a_figure_are_left_out():
     assert [*shown] == ["first", "second"] and [point[:2] for point in shown["first"]] == [(1.0, 13.0), (2.0, 14.0)]
     with pytest.raises(InputError, match="no record holds what this figure shows"):
         by_epoch(here, TITLES, figures={"auroc": ""}, axis="AUROC")
+
+
+def test_beliefs_of_an_epoch_are_summed_over_seeds():
+    counts = {"belief_matched": [0, 3], "belief_mismatched": [5, 1]}
+    records = [
+        {**record("a", 0.4, seed, 1.0), "epochs": [{"epoch": k, **counts} for k in (1, 2, 3)]} for seed in (0, 1)
+    ]
+    drawn = beliefs_by_epoch(records, TITLES, epochs=[1, 3], axis="label")
+    assert drawn.numbers["counts"] == {"first": {str(k): {"matched": [0, 6], "mismatched": [10, 2]} for k in (1, 3)}}
+    assert [axes.get_title() for axes in drawn.figure.axes] == ["epoch 1", "epoch 3"]
+    with pytest.raises(InputError, match="run its table anew"):
+        beliefs_by_epoch(RECORDS, TITLES, epochs=[1], axis="label")
 
 
 def test_a_sweep_is_over_the_value_of_an_option():

@@ -10,6 +10,8 @@ from truepair.correspondence.division import Part
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
 
+BELIEF_BINS = 20
+
 
 def detection(
     belief: Array, mismatched: BoolArray, *, taken_as_matched: BoolArray | None = None
@@ -65,14 +67,13 @@ def _mask(name: str, values: Array, belief: Array) -> BoolArray:
     return mask
 
 
-def division_record(
-    division: IntArray, mismatched: BoolArray | None, *, belief: Array | None = None
-) -> dict[str, int | float | None]:
+def division_record(division: IntArray, mismatched: BoolArray | None, *, belief: Array | None = None) -> dict[str, Any]:
     """Sizes `clean`, `hard`, `noisy` of a division, and the share of matched pairs in each, in [0, 1].
 
     The shares `clean_matched`, `hard_matched` and `noisy_matched` are there where the truth is known; None for an empty
     part. So are, with `belief`, `belief_matched_mean` and `belief_mismatched_mean`, the mean belief of the truly
-    matched and of the mismatched pairs (GSC, figure 5a); None where there is no such pair.
+    matched and of the mismatched pairs (GSC, figure 5a), None where there is no such pair; and `belief_matched` and
+    `belief_mismatched`, how many of them have a belief in each of 20 equal bins of [0, 1].
 
     Args:
         division: (N,) values of `Part`.
@@ -84,8 +85,9 @@ def division_record(
         for part in reversed(Part):
             record[f"{part.name.lower()}_matched"] = _mean(~mismatched[division == part])
         if belief is not None:
-            record["belief_matched_mean"] = _mean(belief[~mismatched])
-            record["belief_mismatched_mean"] = _mean(belief[mismatched])
+            for name, pairs in (("matched", ~mismatched), ("mismatched", mismatched)):
+                record[f"belief_{name}_mean"] = _mean(belief[pairs])
+                record[f"belief_{name}"] = np.histogram(belief[pairs], BELIEF_BINS, (0, 1))[0].tolist()
     return record
 
 

@@ -227,6 +227,8 @@ def test_record_of_a_division_has_mean_beliefs_where_the_truth_is_known():
     found = division_record(division, np.array([False, True, True]), belief=belief)
     assert found["belief_matched_mean"] == pytest.approx(0.9)
     assert found["belief_mismatched_mean"] == pytest.approx(0.3)
+    assert [k for k, count in enumerate(found["belief_matched"]) if count] == [18]
+    assert [k for k, count in enumerate(found["belief_mismatched"]) if count] == [2, 10]
     assert division_record(division, np.zeros(3, dtype=bool), belief=belief)["belief_mismatched_mean"] is None
     assert set(division_record(division, None, belief=belief)) == {"clean", "hard", "noisy"}
 

@@ -18,7 +18,13 @@ from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
 
 OF_RECORDS: dict[str, Callable[..., Drawn]] = {
-    draw.__name__: draw for draw in (from_records.against_noise, from_records.by_epoch, from_records.sweep)
+    draw.__name__: draw
+    for draw in (
+        from_records.against_noise,
+        from_records.by_epoch,
+        from_records.sweep,
+        from_records.beliefs_by_epoch,
+    )
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
     draw.__name__: draw

@@ -1,4 +1,4 @@
-"""Figures drawn from the records of tables: against the noise rate, by epoch, against the value of an option."""
+"""Figures drawn from the records of tables: over noise rates, epochs and values of an option; beliefs by epoch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from truepair.errors import InputError
-from truepair.pages.kit.canvas import RUN_COLOURS, RUN_MARKERS, empty_figure, legend_above, styled
+from truepair.pages.kit.canvas import (
+    COLUMN,
+    DASHES,
+    DPI,
+    RUN_COLOURS,
+    RUN_MARKERS,
+    TRUTH,
+    empty_figure,
+    legend_above,
+    styled,
+)
 from truepair.reproduce.cells import Record
 from truepair.reproduce.figures.drawn import Drawn
 from truepair.reproduce.records import figure_of
@@ -47,6 +57,48 @@ def sweep(records: Sequence[Record], titles: Mapping[str, str], *, option: str, 
         value = record["options"]["method"]["options"][option]
         points.append((f"{record['cell']['noise']:.0%} noise", float(value), figure_of(record, figure)))
     return curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
+
+
+def beliefs_by_epoch(
+    records: Sequence[Record], titles: Mapping[str, str], *, epochs: Sequence[int], axis: str
+) -> Drawn:
+    """How the beliefs of matched and of mismatched pairs are distributed after some epochs: a row a row, seeds summed.
+
+    Raises:
+        InputError: no record holds the distribution; those of older versions do not.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for record in records:
+        for epoch in record["epochs"]:
+            if epoch["epoch"] in epochs and "belief_matched" in epoch:
+                here = found.setdefault(titles[name_of(record)], {}).setdefault(epoch["epoch"], {})
+                for truth in TRUTH:
+                    here[truth] = np.add(here.get(truth, 0), epoch[f"belief_{truth}"])
+    if not found:
+        raise InputError("no record holds how beliefs are distributed by epoch; run its table anew")
+    with styled():
+        size = (COLUMN[0] * len(epochs) * 0.6, COLUMN[1] * len(found) * 0.8)
+        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+        panels = figure.subplots(len(found), len(epochs), sharex=True, sharey="row", squeeze=False)
+        for row, (title, by_epoch) in enumerate(found.items()):
+            for axes, (epoch, counts) in zip(panels[row], sorted(by_epoch.items()), strict=False):
+                for truth, values in counts.items():
+                    shares = 100 * values / max(values.sum(), 1)
+                    axes.stairs(shares, np.linspace(0, 1, len(shares) + 1), color=TRUTH[truth], linestyle=DASHES[truth])
+                axes.set(title=f"epoch {epoch}", xlabel=axis)
+            panels[row, 0].set_ylabel(f"{title}\nshare of pairs (%)")
+        looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=f"{truth} pairs") for truth in TRUTH]
+        legend_above(figure, looks)
+    counted = {
+        title: {
+            str(epoch): {truth: values.tolist() for truth, values in counts.items()} for epoch, counts in rows.items()
+        }
+        for title, rows in found.items()
+    }
+    return Drawn(figure, {"bins": "20 equal ones of [0, 1]", "counts": counted})
 
 
 def name_of(record: Record) -> str:
