@@ -79,11 +79,11 @@ def test_beliefs_of_an_epoch_are_summed_over_seeds():
     records = [
         {**record("a", 0.4, seed, 1.0), "epochs": [{"epoch": k, **counts} for k in (1, 2, 3)]} for seed in (0, 1)
     ]
-    drawn = beliefs_by_epoch(records, TITLES, epochs=[1, 3], axis="label")
-    assert drawn.numbers["counts"] == {"first": {str(k): {"matched": [0, 6], "mismatched": [10, 2]} for k in (1, 3)}}
-    assert [axes.get_title() for axes in drawn.figure.axes] == ["epoch 1", "epoch 3"]
+    drawn = beliefs_by_epoch(records, TITLES, columns=2, axis="label")
+    assert drawn.numbers["counts"] == {"first": {str(k): {"matched": [0, 6], "mismatched": [10, 2]} for k in (2, 3)}}
+    assert [axes.get_title() for axes in drawn.figure.axes] == ["epoch 2", "epoch 3"]
     with pytest.raises(InputError, match="run its table anew"):
-        beliefs_by_epoch(RECORDS, TITLES, epochs=[1], axis="label")
+        beliefs_by_epoch(RECORDS, TITLES, columns=1, axis="label")
 
 
 def test_a_sweep_is_over_the_value_of_an_option():

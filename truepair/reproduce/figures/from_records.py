@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -59,10 +60,11 @@ def sweep(records: Sequence[Record], titles: Mapping[str, str], *, option: str, 
     return curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
 
 
-def beliefs_by_epoch(
-    records: Sequence[Record], titles: Mapping[str, str], *, epochs: Sequence[int], axis: str
-) -> Drawn:
-    """How the beliefs of matched and of mismatched pairs are distributed after some epochs: a row a row, seeds summed.
+def beliefs_by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, columns: int, axis: str) -> Drawn:
+    """How the beliefs of matched and of mismatched pairs are distributed by epoch: a row a row, seeds summed.
+
+    Args:
+        columns: epochs shown, at equal distances up to the last one.
 
     Raises:
         InputError: no record holds the distribution; those of older versions do not.
@@ -72,24 +74,26 @@ def beliefs_by_epoch(
 
     found: dict[str, dict[int, dict[str, Any]]] = {}
     for record in records:
+        last = record["epochs"][-1]["epoch"]
+        wanted = {-(-last * k // columns) for k in range(1, columns + 1)}
         for epoch in record["epochs"]:
-            if epoch["epoch"] in epochs and "belief_matched" in epoch:
+            if epoch["epoch"] in wanted and "belief_matched" in epoch:
                 here = found.setdefault(titles[name_of(record)], {}).setdefault(epoch["epoch"], {})
                 for truth in TRUTH:
                     here[truth] = np.add(here.get(truth, 0), epoch[f"belief_{truth}"])
     if not found:
         raise InputError("no record holds how beliefs are distributed by epoch; run its table anew")
     with styled():
-        size = (COLUMN[0] * len(epochs) * 0.6, COLUMN[1] * len(found) * 0.8)
+        size = (COLUMN[0] * columns * 0.6, COLUMN[1] * len(found) * 0.8)
         figure = Figure(figsize=size, dpi=DPI, layout="constrained")
-        panels = figure.subplots(len(found), len(epochs), sharex=True, sharey="row", squeeze=False)
+        panels = figure.subplots(len(found), columns, sharex=True, sharey="row", squeeze=False)
         for row, (title, by_epoch) in enumerate(found.items()):
             for axes, (epoch, counts) in zip(panels[row], sorted(by_epoch.items()), strict=False):
                 for truth, values in counts.items():
                     shares = 100 * values / max(values.sum(), 1)
                     axes.stairs(shares, np.linspace(0, 1, len(shares) + 1), color=TRUTH[truth], linestyle=DASHES[truth])
                 axes.set(title=f"epoch {epoch}", xlabel=axis)
-            panels[row, 0].set_ylabel(f"{title}\nshare of pairs (%)")
+            panels[row, 0].set_ylabel(f"{textwrap.fill(title, 30)}\nshare of pairs (%)", fontsize=7)
         looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=f"{truth} pairs") for truth in TRUTH]
         legend_above(figure, looks)
     counted = {
