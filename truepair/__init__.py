@@ -8,6 +8,7 @@ The whole public interface, loaded when first used so that `import truepair` is 
     figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
     found = truepair.audit(pairs, "audits/first")          # which pairs are mismatched, and how sure that is
     found = truepair.audit_embeddings(images, texts)       # the same of two arrays
+    criterion = truepair.Criterion("crcl", pairs=len(data), epochs=10)    # a method as the loss of any other loop
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # `as`: handed on
     from truepair.evaluation import evaluate as evaluate
     from truepair.evaluation.two_stage import TwoStage as TwoStage
     from truepair.evaluation.two_stage import evaluate_two_stage as evaluate_two_stage
+    from truepair.loops.criterion import Criterion as Criterion
     from truepair.methods import build_method as build_method
     from truepair.pages.audit.page import audit_with_page as audit
     from truepair.training.as_printed import as_printed as as_printed
@@ -59,6 +61,7 @@ _NAMES = {
     "errors": ("InputError", "RunFolderError", "TrainingError", "TruepairError"),
     "evaluation": ("evaluate",),
     "evaluation.two_stage": ("TwoStage", "evaluate_two_stage"),
+    "loops.criterion": ("Criterion",),
     "methods": ("build_method",),
     "training.as_printed": ("as_printed",),
     "training.fit": ("Run", "fit", "open_run"),
@@ -66,7 +69,10 @@ _NAMES = {
     "training.setup": ("Setup",),
 }
 _HOME = {name: f"truepair.{module}" for module, names in _NAMES.items() for name in names}
-_ROOMS = ("audit", "correspondence", "data", "engines", "evaluation", "losses", "methods", "training", "transport")
+_ROOMS = (
+    *("audit", "correspondence", "data", "engines", "evaluation"),
+    *("loops", "losses", "methods", "training", "transport"),
+)
 
 __all__ = ["__version__", "audit", *_HOME]
 

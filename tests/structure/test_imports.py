@@ -13,7 +13,7 @@ PACKAGE = Path(truepair.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 ROOMS = [  # the highest first: a module imports from its own room and from those below
-    *("cli", "serve", "reproduce", "pages", "audit", "training", "methods", "evaluation", "engines"),
+    *("cli", "serve", "reproduce", "pages", "audit", "training", "loops", "methods", "evaluation", "engines"),
     *("correspondence", "losses", "transport", "data"),
     *("option", "phrases", "progress", "files", "device", "seeding", "errors"),
 ]

@@ -8,6 +8,7 @@ for `--help`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -188,6 +189,7 @@ class Method(ABC):
         fields: what it keeps of every pair, as pages show it; fields that are not named are shown under their own name.
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
         learns_from_labels: whether it needs the classes of the pairs, and corrects these rather than the pairs.
+        single_stage: options with which it trains in one stage, so that the network never starts afresh.
         networks: networks trained side by side, each with parameters of its own.
         turns: passes over the pairs that an epoch takes, each in an order of its own.
         views: views of the images a network makes, by as many projections of the regions.
@@ -200,6 +202,7 @@ class Method(ABC):
     probability_temperature: ClassVar[float] = 0.05
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False
+    single_stage: ClassVar[Mapping[str, Any]] = {}
     networks: int = 1
     turns: int = 1
     views: int = 1
@@ -207,6 +210,11 @@ class Method(ABC):
 
     def __init__(self, config: Any) -> None:
         self.config = config  # the method's own frozen dataclass
+
+    @property
+    def similarity_temperature(self) -> float | None:
+        """τ by which the loss divides every similarity of an image and a text; None where it compares them itself."""
+        return None
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """The stretches of training; the result of the last one, of `epochs` epochs, is the model."""

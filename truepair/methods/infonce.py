@@ -39,6 +39,10 @@ class InfoNCE(Method):
     config: InfoNCEConfig
     printed = PRINTED
 
+    @property
+    def similarity_temperature(self) -> float:
+        return self.config.temperature
+
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         from truepair.losses import info_nce
 

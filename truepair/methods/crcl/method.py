@@ -8,6 +8,8 @@ starts from a fresh network but keeps the labels.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import torch
 from torch import Tensor
 
@@ -27,10 +29,15 @@ class CRCL(Method):
     name = "crcl"
     config: CRCLConfig
     printed = PRINTED
+    single_stage = MappingProxyType({"pieces": ()})
     fields = Method.fields | {
         "label": PairField("label", "y"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
     }
+
+    @property
+    def similarity_temperature(self) -> float:
+        return self.config.temperature
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         """Self-refining pieces at a constant learning rate, then the last piece with the decay (Algorithm 1)."""

@@ -52,6 +52,10 @@ class GSC(Method):
         self.turns = 2 if config.exchange == "in_turn" else 1
         self.suffixes = ("", "_b")[: self.networks]
 
+    @property
+    def similarity_temperature(self) -> float:
+        return float(self.config.cross_modal_temperature)
+
     def prepare(self, memory: CorrespondenceMemory) -> None:
         for suffix in self.suffixes:
             for field in (
