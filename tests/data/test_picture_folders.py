@@ -12,8 +12,8 @@ from PIL import Image
 from truepair.data import open as opening
 from truepair.data.describe import describe
 from truepair.data.open import TABLES, UnusedEntries, format_of, load, splits_of
-from truepair.data.pictures import decode
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders import decode
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 Line = dict[str, Any]

@@ -34,7 +34,7 @@ from truepair.data.formats.scenes.scene_drawing import (
     paint,
 )
 from truepair.data.formats.scenes.scenes import ABSENT, MOST_OBJECTS, SceneFactors, Scenes, draw_scenes
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 Table = Sequence[tuple[str, ...]]

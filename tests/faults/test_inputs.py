@@ -13,9 +13,9 @@ from pyarrow import parquet
 import truepair
 from tests.faults.damage import OPTIONS, train
 from truepair.cli.main import main, one_line
-from truepair.data.pictures.decode import Budget, read_picture
 from truepair.data.statistics import nothing_to_learn
 from truepair.data.text import MOST_WORDS, Vocabulary
+from truepair.encoders.decode import Budget, read_picture
 
 BIG = 3000  # pixels a side
 
@@ -45,7 +45,7 @@ def test_large_pictures_wait_for_each_other(tmp_path, monkeypatch):
     """Six threads, each with a picture that takes the whole budget: never two are decoded at once."""
     from PIL import Image
 
-    from truepair.data.pictures import decode
+    from truepair.encoders import decode
 
     Image.new("RGB", (BIG, BIG), "red").save(tmp_path / "a.png")
     monkeypatch.setattr(decode, "_AT_ONCE", Budget(BIG * BIG))

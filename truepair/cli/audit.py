@@ -9,7 +9,7 @@ from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_option, add_options, given_options
-from truepair.cli.shared import DATA_HELP, add_command, add_reading, use_threads
+from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading, use_threads
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -89,6 +89,7 @@ def run_audit(options: argparse.Namespace) -> None:
     use_threads(options.threads)
     quiet = False if options.quiet else None
     reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
+    reading["encoder"] = given_reading(options, run=options.run).get("encoder")
     trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
         collection = mismatched(open_source(options.data, **reading, progress=quiet), options)

@@ -24,6 +24,11 @@ def run_describe(options: argparse.Namespace) -> None:
     from truepair.data.describe import describe
 
     description = describe(
-        options.data, label=options.label, table=options.table, caption=options.caption, image=options.image
+        options.data,
+        label=options.label,
+        table=options.table,
+        caption=options.caption,
+        image=options.image,
+        encoder=options.encoder,
     )
     print(json.dumps(description.to_dict(), indent=2) if options.json else description.render())

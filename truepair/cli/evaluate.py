@@ -172,20 +172,20 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
     Where the classes of labels count, only a run of the same labels says so: its classes are those of the model.
     """
     from truepair.data.config import DataConfig
-    from truepair.data.open import load, load_splits
+    from truepair.data.open import load, load_splits, read_config
     from truepair.training.run_folder import RunFolder
 
-    asked, given = DataConfig(options.data).resolved().source, given_reading(options)
+    asked, given = DataConfig(options.data).resolved().source, given_reading(options, run=options.runs[0])
     pairs = None
     for config in [RunFolder(run).read_config() for run in options.runs]:
         data = config.get("data") or {}
         if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
             continue
         if labelled:
-            splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
+            splits = load_splits(read_config(data), seed=config["training"]["seed"])
             pairs = getattr(splits, options.split, None)
         else:
-            given = {**vars(replace(DataConfig.read(data).reading, label=None)), **given}
+            given = {**vars(replace(read_config(data).reading, label=None)), **given}
         break
     pairs = load(options.data, options.split, **given) if pairs is None else pairs
     return pairs if options.images is None else pairs.first_images(options.images)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS
 from truepair.errors import InputError
 
 DATA_HELP = (
@@ -32,12 +34,15 @@ def add_command(
     return parser
 
 
-def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True) -> None:
+def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True, default: str = DEFAULT_IN_WORDS) -> None:
     """The options that say how a table or shards are read, and how splits are drawn where there are none."""
     group = parser.add_argument_group("reading pictures and tables")
     group.add_argument("--table", metavar="FILE", help="the table of DATA, where there are several")
     group.add_argument("--caption", metavar="COLUMN", help="column(s) that hold captions, or first [default: all]")
     group.add_argument("--image", metavar="COLUMN", help="column that holds the paths of pictures")
+    names = ", ".join(ENCODERS)
+    help_text = f"what pictures are described by: {names}, or a model folder [default: {default}]"
+    group.add_argument("--encoder", metavar="NAME", help=help_text)
     if shares:
         help_text = "DATA without splits: share of its images drawn as {}, as train draws it"
         group.add_argument("--dev-share", type=float, metavar="X", help=help_text.format("dev"))
@@ -45,10 +50,18 @@ def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True) -> None
         group.add_argument("--split-seed", type=int, metavar="N", help="seed of that draw [default: 0]")
 
 
-def given_reading(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of `truepair.open` that the command line set."""
-    names = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed")
-    return {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
+def given_reading(options: argparse.Namespace, *, run: Path | None = None) -> dict[str, Any]:
+    """The options of `truepair.open` that the command line set; pictures are seen by the encoder of the run, if any."""
+    names = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed", "encoder")
+    given = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
+    if run is not None and "encoder" not in given:
+        from truepair.data.config import Reading
+        from truepair.data.open import takes_encoder
+        from truepair.training.jobs import encoder_of_run
+
+        if takes_encoder(options.data, Reading(table=options.table)) and (known := encoder_of_run(run)) is not None:
+            given["encoder"] = known
+    return given
 
 
 def use_threads(count: int | None) -> None:

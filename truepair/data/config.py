@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from truepair.data.storage.object_store import is_url
+from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS, resolved_name
 from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
 from truepair.option import Options, option
@@ -27,6 +28,8 @@ class Reading:
             validation; None means a third.
         dev_share, test_share: for sources without splits: shares of their images to draw as dev and test.
         split_seed: of that draw.
+        encoder: what pictures are described by: a name in `truepair.encoders.ENCODERS`, or the path of a model folder;
+            None for the default.
         cache: folder for the features of pictures; `$TRUEPAIR_CACHE`, else `~/.cache/truepair` by default.
         progress: whether to draw a bar while pictures are described; None draws one on a terminal.
     """
@@ -39,11 +42,12 @@ class Reading:
     dev_share: float | None = None
     test_share: float | None = None
     split_seed: int = 0
+    encoder: str | None = None
     cache: Path | None = None
     progress: bool | None = None
 
 
-_LATER = ("table", "image", "dev_share", "test_share", "split_seed")
+_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder")
 """Options that runs of earlier versions did not keep: left out of what a run keeps where they are not used."""
 
 
@@ -68,6 +72,9 @@ class DataConfig(Options):
     dev_share: float | None = option(None, "DATA without splits: share of its images to draw as dev; default: none")
     test_share: float | None = option(None, "DATA without splits: share of its images to draw as test; default: none")
     split_seed: int = option(0, "seed of that draw")
+    encoder: str | None = option(
+        None, f"what pictures are described by: {', '.join(ENCODERS)}, or a model folder; default: {DEFAULT_IN_WORDS}"
+    )
     label: str | None = option(None, "column that gives each pair its class; feature files have their own labels")
     label_noise: float = option(0.0, "share of training labels to draw anew on purpose, in [0, 1]")
     label_noise_kind: Literal["symmetric", "asymmetric"] = option(
@@ -116,6 +123,7 @@ class DataConfig(Options):
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             vocabulary=absolute(self.vocabulary),
+            encoder=None if self.encoder is None else resolved_name(self.encoder),
         )
 
     @property

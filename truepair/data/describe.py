@@ -21,6 +21,7 @@ def describe(
     table: str | None = None,
     caption: str | None = None,
     image: str | None = None,
+    encoder: str | None = None,
     progress: bool | None = None,
 ) -> Description:
     """What a source (all its splits, or those named) or a `Pairs` holds. Bad entries are listed, never raised.
@@ -32,14 +33,14 @@ def describe(
 
     Args:
         label: column whose classes are counted; sources of labelled features have theirs anyway.
-        table, caption, image: as `open`.
+        table, caption, image, encoder: as `open`.
 
     Raises:
         InputError: the source, or a split in it, is missing altogether; or as `open` where it is not precomp.
     """
     if isinstance(source, Pairs):
         return Description(source.name, (describe_pairs(source),))
-    reading = Reading(table=table, caption=caption, image=image, label=label, progress=progress)
+    reading = Reading(table=table, caption=caption, image=image, label=label, encoder=encoder, progress=progress)
     format = format_of(source, reading)
     check_options(format, source, reading)
     names = format.splits(source, reading) if splits is None else tuple(splits)

@@ -29,7 +29,8 @@ from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.pairs import Pairs
 from truepair.data.splits import check_shares, named, take_share
 from truepair.data.storage.object_store import is_url
-from truepair.errors import InputError
+from truepair.encoders import FIRST, default_encoder
+from truepair.errors import InputError, TruepairError
 
 TABLES, EMBEDDINGS, SCENES = Tables(), Embeddings(), ScenesFormat()
 FORMATS: tuple[Format, ...] = (
@@ -57,8 +58,8 @@ def open(source: str | Path, split: str | None = None, *, reading: Reading | Non
         split: train, dev (or val), test (or testall), or any other name that the source gives to a part of it. Without
             one, tables, shards and embeddings are read whole, all others give "train". Of a source without splits,
             "train" is all of it.
-        options: those of `Reading`: table, caption, image, label, dev_pairs, dev_share, test_share, split_seed, cache,
-            progress. `reading` gives several in one.
+        options: those of `Reading`: table, caption, image, label, dev_pairs, dev_share, test_share, split_seed,
+            encoder, cache, progress. `reading` gives several in one.
 
     Raises:
         InputError: the source is none of these, an option does not go with it, there is no such split, or nothing in
@@ -151,6 +152,34 @@ def check_options(format: Format, source: str | Path, reading: Reading) -> None:
             raise InputError(
                 f"{source} holds {format.holds}, for which there is no option {option.name} ({given!r}); leave it out"
             )
+
+
+def takes_encoder(source: str | Path, reading: Reading | None = None) -> bool:
+    """Whether an encoder describes the source: it holds pictures. Raises InputError as `format_of`."""
+    return "encoder" in format_of(source, reading).options
+
+
+def with_encoder(config: DataConfig) -> DataConfig:
+    """The same with the encoder named that describes its pictures; other sources have none."""
+    if config.encoder is not None or not takes_encoder(config.source, config.reading):
+        return config
+    return replace(config, encoder=default_encoder())
+
+
+def read_config(saved: Any, place: str = "data", *, error: type[TruepairError] = InputError) -> DataConfig:
+    """The data that a run kept; runs of earlier versions saw pictures by the built-in windows.
+
+    Raises:
+        error: as `DataConfig.read`.
+    """
+    config = DataConfig.read(saved, place, error=error)
+    if config.encoder is not None:
+        return config
+    try:
+        described = takes_encoder(config.source, config.reading)
+    except InputError:  # it is gone; who reads it will say so
+        return config
+    return replace(config, encoder=FIRST) if described else config
 
 
 def no_embeddings_there(url: str | Path) -> str:

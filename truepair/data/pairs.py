@@ -42,6 +42,7 @@ class Images:
         pictures: (n, H, W, 3) uint8 where the source has all pixels in memory, else None.
         files: where the pixels lie otherwise; None where the source has none.
         copies: how many times in a row the files of the source hold each image; see `repeats.py`.
+        encoder: the identity of what made the features of pictures (`Encoder.identity`); None where nobody knows.
     """
 
     features: Array
@@ -49,6 +50,7 @@ class Images:
     pictures: Array | None = None
     files: PictureFiles | None = None
     copies: int = 1
+    encoder: str | None = None
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
@@ -78,7 +80,7 @@ class Images:
         Raises:
             InputError: the source has no pixels, or a picture cannot be read any more.
         """
-        from truepair.data.pictures.decode import resized
+        from truepair.encoders.decode import resized
 
         if not self.have_pixels:
             remedy = "take a source of pictures, or an engine that reads features"
@@ -276,7 +278,7 @@ class Pairs:
         if count < len(images):  # slices, so that what is memory-mapped stays so
             files = None if images.files is None else images.files.take(np.arange(count))
             pictures = _rows_of(images.pictures, slice(count))
-            images = Images(images.features[:count], images.ids[:count], pictures, files, images.copies)
+            images = Images(images.features[:count], images.ids[:count], pictures, files, images.copies, images.encoder)
         return replace(
             self.take(inside), images=images, texts=self.texts.take(texts), text_index=text_index.astype(np.int64)
         )

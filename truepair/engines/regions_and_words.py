@@ -34,12 +34,18 @@ class InputSizes:
         regions: R, the most regions an image has; 0 where a released model does not say.
         vocabulary_size: number of word ids.
         text_width: width of the text vectors; 0 where texts are words.
+        encoder: the identity of what made the features of pictures; None where nobody knows.
     """
 
     feature_width: int
     regions: int
     vocabulary_size: int
     text_width: int = 0
+    encoder: str | None = None
+
+    def described(self) -> dict[str, Any]:
+        """The same for files, without an encoder that nobody knows."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class RegionsAndWords(Preparation):
@@ -75,7 +81,9 @@ class RegionsAndWords(Preparation):
             captions = (pairs.texts.captions[text] for text in pairs.text_index)
             vocabulary = Vocabulary.build(captions, minimum_count=minimum_count)
         images = pairs.images
-        sizes = InputSizes(images.feature_width, images.regions, len(vocabulary), pairs.texts.feature_width)
+        sizes = InputSizes(
+            images.feature_width, images.regions, len(vocabulary), pairs.texts.feature_width, images.encoder
+        )
         return cls(vocabulary, sizes, augmentation, positions=positions)
 
     @classmethod
@@ -125,6 +133,12 @@ class RegionsAndWords(Preparation):
                 for width in (pairs.texts.feature_width, sizes.text_width)
             )
             raise InputError(f"{pairs.name}: texts are {given}, this model takes {taken}; use data made the same way")
+        encoders = pairs.images.encoder, sizes.encoder
+        if None not in encoders and encoders[0] != encoders[1]:
+            raise InputError(
+                f"{pairs.name}: its pictures are described by the encoder {encoders[0]}, this model was trained on "
+                f"those of {encoders[1]}; give the run's encoder (--encoder), in the version it was trained with"
+            )
         if pairs.images.feature_width != sizes.feature_width:
             raise InputError(
                 f"{pairs.name}: features are {pairs.images.feature_width} wide, this model takes "
@@ -141,7 +155,7 @@ class RegionsAndWords(Preparation):
         return {"vocabulary": self.vocabulary.digest, "augmentation": asdict(self.augmentation)}
 
     def described(self) -> dict[str, Any]:
-        return {**asdict(self.sizes), "words": self.vocabulary.digest}
+        return {**self.sizes.described(), "words": self.vocabulary.digest}
 
     def write(self, folder: Path) -> None:
         self.vocabulary.write(folder / VOCABULARY)

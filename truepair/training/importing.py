@@ -68,7 +68,7 @@ def import_checkpoint(
                 "vocabulary": words.digest,
                 "unreachable_words": unreachable_words(words),
                 "model": {"name": built.config.name, **asdict(built.config)},
-                "sizes": {**asdict(built.sizes), **asdict(model.needs)},
+                "sizes": {**built.sizes.described(), **asdict(model.needs)},
             }
         )
         model.preparation.write(folder.path)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from truepair.data.config import Augmentation, DataConfig
-from truepair.data.open import load_splits
+from truepair.data.open import is_drawn, load_splits, read_config, with_encoder
 from truepair.data.text import Vocabulary
+from truepair.encoders import FIRST
 from truepair.engines import ENGINES, engine_config
 from truepair.errors import RunFolderError
 from truepair.files import options_from
@@ -39,8 +40,9 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     else:
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
-    splits = load_splits(job.data, seed=job.setup.training.seed)
-    setup = replace(job.setup, vocabulary=vocabulary, data=job.data.saved())
+    data = with_encoder(job.data)
+    splits = load_splits(data, seed=job.setup.training.seed)
+    setup = replace(job.setup, vocabulary=vocabulary, data=data.saved())
     return fit(
         splits.train,
         method=method,
@@ -51,6 +53,15 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         resume=resume,
         progress=progress,
     )
+
+
+def encoder_of_run(folder: Path) -> str | None:
+    """The name of the encoder that described the pictures a run was trained on; None where that is unknown."""
+    data = RunFolder(folder).read_config().get("data")
+    if data is None:
+        return None
+    config = read_config(data, f"{folder / 'config.json'}: data", error=RunFolderError)
+    return FIRST if is_drawn(config.source) else config.encoder
 
 
 def read_job(folder: Path) -> tuple[Job, int | None]:
@@ -81,7 +92,7 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
     given = method.get("options")
     chosen = vars(options(METHODS[name].options, given, "method.options"))
     job = Job(
-        data=DataConfig.read(config["data"], f"{folder / 'config.json'}: data", error=RunFolderError),
+        data=read_config(config["data"], f"{folder / 'config.json'}: data", error=RunFolderError),
         method=name,
         method_options={option: chosen[option] for option in given or {}},
         setup=Setup(

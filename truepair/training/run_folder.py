@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from truepair.encoders import FIRST
 from truepair.errors import RunFolderError, TruepairError
 from truepair.files import (
     clear_leftovers,
@@ -202,6 +203,9 @@ def fixed_part(config: dict[str, Any]) -> dict[str, Any]:
     """A configuration as JSON gives it back, without what may differ between the start of a run and its resumption."""
     kept: dict[str, Any] = json.loads(json.dumps(config))
     kept.pop("truepair", None)  # a newer version may go on with an older run
+    data = kept.get("data") or {}
+    if data.get("encoder") == FIRST:  # which earlier versions did not name
+        del data["encoder"]
     for name in ("workers", "checkpoint_minutes"):  # they change no number
         kept.get("training", {}).pop(name, None)
     return kept

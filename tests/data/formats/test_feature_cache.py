@@ -6,9 +6,11 @@ import pytest
 from tests.data.formats.made_pictures import noise, write_pictures
 from truepair.data.pairs import Array
 from truepair.data.pictures import feature_cache
-from truepair.data.pictures.descriptor import grid_descriptor
 from truepair.data.pictures.feature_cache import Described, describe_all
 from truepair.data.pictures.pictures import Failure, Place
+from truepair.encoders.descriptor import grid_descriptor
+from truepair.encoders.encoder import Encoder
+from truepair.encoders.windows import Windows
 from truepair.errors import TruepairError
 
 COUNT = 23
@@ -26,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def describe_folder(folder: Path, *, key: str = "key") -> Described:
-    return describe_all(lambda row: Place(str(folder / f"p{row}.png")), COUNT, key=key)
+    return describe_all(lambda row: Place(str(folder / f"p{row}.png")), COUNT, Windows(), key=key)
 
 
 def check(described: Described) -> None:
@@ -48,7 +50,7 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
     assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy"]
     before = [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     with monkeypatch.context() as patch:
-        patch.setattr(feature_cache, "describe", lambda _: pytest.fail("described again"))
+        patch.setattr(feature_cache, "prepare", lambda *_: pytest.fail("described again"))
         check(describe_folder(folder))
     assert before == [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     del described
@@ -61,36 +63,36 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
 
 
 def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe, seen = feature_cache.describe, list[str]()
+    prepare, seen = feature_cache.prepare, list[str]()
 
-    def until(stop: int, place: Place) -> Array | Failure:
+    def until(stop: int, place: Place, encoder: Encoder) -> Array | Failure:
         if place.file.endswith(f"p{stop}.png"):
             raise KeyboardInterrupt
         seen.append(Path(place.file).stem)
-        return describe(place)
+        return prepare(place, encoder)
 
     for stop in (3, 12, 17):
-        monkeypatch.setattr(feature_cache, "describe", lambda place, stop=stop: until(stop, place))
+        monkeypatch.setattr(feature_cache, "prepare", lambda *what, stop=stop: until(stop, *what))
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
         assert not list(cache.glob("*.npy"))
     seen.clear()
-    monkeypatch.setattr(feature_cache, "describe", lambda place: until(-1, place))
+    monkeypatch.setattr(feature_cache, "prepare", lambda *what: until(-1, *what))
     check(describe_folder(folder))
     assert sorted(seen, key=lambda name: int(name[1:])) == [f"p{row}" for row in range(15, COUNT)]
     assert not list(cache.glob("*.part*"))
 
 
 def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe = feature_cache.describe
+    prepare = feature_cache.prepare
 
-    def fail_late(place: Place) -> Array | Failure:
+    def fail_late(place: Place, encoder: Encoder) -> Array | Failure:
         if place.file.endswith("p12.png"):
             raise KeyboardInterrupt
-        return describe(place)
+        return prepare(place, encoder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(feature_cache, "describe", fail_late)
+        patch.setattr(feature_cache, "prepare", fail_late)
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
     (part,) = cache.glob("*.part")
@@ -110,12 +112,14 @@ def test_files_that_could_not_be_read_are_tried_again(folder: Path) -> None:
 
 
 def test_no_good_picture_and_no_picture(tmp_path: Path) -> None:
-    described = describe_all(lambda row: Place(str(tmp_path / str(row))), 3, key="a")
+    described = describe_all(lambda row: Place(str(tmp_path / str(row))), 3, Windows(), key="a")
     assert described.features.shape == (0, 36, 56) and sorted(described.failures) == [0, 1, 2]
-    assert len(describe_all(lambda row: Place(""), 0, key="b").rows) == 0
+    assert len(describe_all(lambda row: Place(""), 0, Windows(), key="b").rows) == 0
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TruepairError, match="TRUEPAIR_CACHE"):
-        describe_all(lambda row: Place(str(folder / "p1.png")), 1, key="a", cache=tmp_path / "file" / "cache")
+        describe_all(
+            lambda row: Place(str(folder / "p1.png")), 1, Windows(), key="a", cache=tmp_path / "file" / "cache"
+        )

@@ -12,7 +12,7 @@ from truepair.data.formats.shards.shard_names import find_shards
 from truepair.data.formats.shards.shards import ShardCollection
 from truepair.data.formats.tables.drafts import NO_LABEL
 from truepair.data.open import open as open_source
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 Members = list[tuple[str, bytes | str]]

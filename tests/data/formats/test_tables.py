@@ -15,7 +15,7 @@ from truepair.data.formats.tables.drafts import LONGEST_CAPTION, NO_LABEL
 from truepair.data.formats.tables.picture_folder import BESIDE
 from truepair.data.formats.tables.tables import TableCollection
 from truepair.data.open import open as open_source
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 Row = dict[str, Any]

@@ -1,42 +1,44 @@
-"""The one cache of region features: described in parallel, in bounded memory, kept on disk, continued after a kill.
+"""The one cache of features: pictures described in parallel, in bounded memory, kept on disk, continued after a kill.
 
 The cache folder is `$TRUEPAIR_CACHE`, else `~/.cache/truepair`; it may be deleted at any time. What versions before
 this one kept there has other names and is never read.
 
 The features go straight to a file in the cache folder, block by block; a small JSON file beside it says how far they
-are, so that a killed description goes on where it was. Names hold a hash of what is described (`key`). The bytes of a
+are, so that a killed description goes on where it was. Names hold a hash of what is described (`key`) and the
+encoder's identity. The bytes of a
 row depend on its picture alone: two processes at work on the same file write the same and do no harm.
 
-Threads, not processes: on two cores both took the same time for 2,000 photographs, and threads need no guard.
+Threads prepare pictures, no more than a few chunks ahead of the encoder. Threads, not processes: on two cores both took
+the same time for 2,000 photographs, and threads need no guard.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.descriptor import DESCRIPTOR_SIZE
-from truepair.data.pictures.pictures import GRID, Failure, Place, describe
+from truepair.data.pictures.pictures import Failure, Place, prepare, readable
+from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
 from truepair.files import map_npy, write_json_atomically
 from truepair.progress import Progress
 
-BLOCK = 4096
+BLOCK = 512
+"""Pictures after which what was done is safe from a kill."""
 _CHUNK = 32
-_ROW_SHAPE = (GRID**2, DESCRIPTOR_SIZE)
-_ROW_BYTES = GRID**2 * DESCRIPTOR_SIZE * 2
-# Counts changes to what the files hold; part of their names.
-_RECIPE = 2
+_CHUNKS_AHEAD = 6
+_MOST_TRIED_AGAIN = 4096
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Described:
     """What became of n pictures.
 
     Attributes:
-        features: (k, 36, 56) float16, memory-mapped: those that could be described, in order.
+        features: (k, R, D) float16, memory-mapped: those that could be described, in order.
         rows: (k,) which of the n pictures these are, ascending.
         failures: the others → why.
     """
@@ -67,114 +69,139 @@ class _State:
 
 
 def describe_all(
-    place: Callable[[int], Place], count: int, *, key: str, cache: Path | None = None, progress: bool | None = None
+    place: Callable[[int], Place],
+    count: int,
+    encoder: Encoder,
+    *,
+    key: str,
+    cache: Path | None = None,
+    progress: bool | None = None,
 ) -> Described:
-    """Region features of the pictures 0 … count − 1, from the cache where they are there already.
+    """The encoder's features of the pictures 0 … count − 1, from the cache where they are there already.
 
     Picture k lies at `place(k)`; `key` changes whenever any of the pictures does.
     """
     if not count:
-        return Described(np.empty((0, *_ROW_SHAPE), dtype=np.float16), np.empty(0, dtype=np.int64), {})
+        return Described(_nothing(encoder), np.empty(0, dtype=np.int64), {})
     named = cache or os.environ.get("TRUEPAIR_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "truepair"
-    stem = folder / f"features-{key}-{_RECIPE}"
-    features, notes = stem.with_suffix(".npy"), stem.with_suffix(".json")
+    stem = folder / f"features-{key}-{encoder.identity()}"
+    features, notes = Path(f"{stem}.npy"), Path(f"{stem}.json")
     state = _read_state(notes) if features.exists() else None
-    if state is None or state.done != count or not _fits(features, state.good) or _mended(place, state):
+    if state is None or state.done != count or not _fits(features, state.good, encoder) or _mended(place, state):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            state = _describe_into(features, notes, place, count, progress)
+            state = _Description(encoder, place, features, notes).run(count, progress)
         except OSError as error:
             raise TruepairError(
                 f"{folder} cannot take the features of {count:,} pictures ({error.strerror or error}); they need up to "
-                f"{count * _ROW_BYTES / 1e6:,.0f} MB. Free some room, or set TRUEPAIR_CACHE to another folder"
+                f"{count * _row_bytes(encoder) / 1e6:,.0f} MB. Free some room, or set TRUEPAIR_CACHE to another folder"
             ) from error
     rows = np.setdiff1d(np.arange(count, dtype=np.int64), np.array(list(state.failures), dtype=np.int64))
-    described = map_npy(features) if state.good else np.empty((0, *_ROW_SHAPE), dtype=np.float16)
+    described = map_npy(features) if state.good else _nothing(encoder)
     return Described(described, rows, state.failures)
 
 
-def _describe_into(
-    features: Path, notes: Path, place: Callable[[int], Place], count: int, progress: bool | None
-) -> _State:
-    part, part_notes = features.with_suffix(".part"), features.with_suffix(".part.json")
-    state = _read_state(part_notes)
-    start = len(_header(0))
-    if state is None or not part.exists() or part.stat().st_size < start + state.good * _ROW_BYTES:
-        state = _State()
-    part.touch()
-    told = Progress(progress).count("describing pictures", count, "pictures")
-    with part.open("r+b") as file, told as moved, ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
-        while state.done < count:
-            file.seek(start + state.good * _ROW_BYTES)
-            _describe_block(file, threads, place, range(state.done, min(state.done + BLOCK, count)), state, moved)
+@dataclass(frozen=True)
+class _Description:
+    """Pictures on their way into a file.
+
+    Attributes:
+        features, notes: the files to write, the features and what became of the pictures.
+    """
+
+    encoder: Encoder
+    place: Callable[[int], Place]
+    features: Path
+    notes: Path
+
+    def run(self, count: int, progress: bool | None) -> _State:
+        """Describe all pictures, or those after the last whole block of an earlier run."""
+        part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
+        state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
+        if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
+            state = _State()
+        part.touch()
+        told = Progress(progress).count("describing pictures", count, "pictures")
+        with part.open("r+b") as file, told as moved, ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+            moved(state.done)
+            while state.done < count:
+                file.seek(start + state.good * size)
+                self._block(file, threads, range(state.done, min(state.done + BLOCK, count)), state, moved)
+                os.fsync(file.fileno())
+                _write_state(part_notes, state)
+            file.truncate(start + state.good * size)
+            file.seek(0)
+            file.write(_header(state.good, self.encoder))
             os.fsync(file.fileno())
-            _write_state(part_notes, state)
-        file.truncate(start + state.good * _ROW_BYTES)
-        file.seek(0)
-        file.write(_header(state.good))
-        os.fsync(file.fileno())
-    _write_state(notes, state)
-    try:
-        part.replace(features)
-    except FileNotFoundError:  # another process described the same pictures and was done first
-        if not features.exists():
-            raise
-    part_notes.unlink(missing_ok=True)
-    return state
+        _write_state(self.notes, state)
+        try:
+            part.replace(self.features)
+        except FileNotFoundError:  # another process described the same pictures and was done first
+            if not self.features.exists():
+                raise
+        part_notes.unlink(missing_ok=True)
+        return state
+
+    def _block(
+        self, file: BinaryIO, threads: ThreadPoolExecutor, rows: range, state: _State, moved: Callable[[int], None]
+    ) -> None:
+        """Write the features of a block of pictures at the position of the file; failures go to the state."""
+
+        def work(chunk: range) -> list[Any | Failure]:
+            return [prepare(self.place(row), self.encoder) for row in chunk]
+
+        chunks = [rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)]
+        waiting: deque[Future[list[Any | Failure]]] = deque()
+        ahead = iter(chunks)
+        try:
+            for chunk in chunks:
+                for coming in islice(ahead, _CHUNKS_AHEAD - len(waiting)):
+                    waiting.append(threads.submit(work, coming))
+                results = waiting.popleft().result()
+                good = [result for result in results if not isinstance(result, Failure)]
+                state.failures.update(
+                    (row, result) for row, result in zip(chunk, results, strict=True) if isinstance(result, Failure)
+                )
+                if good:
+                    file.write(self.encoder.encode(good).astype(np.float16).tobytes())
+                moved(chunk.stop)
+        finally:
+            for future in waiting:
+                future.cancel()
+        file.flush()
+        state.done = rows.stop
 
 
-def _describe_block(
-    file: BinaryIO,
-    threads: ThreadPoolExecutor,
-    place: Callable[[int], Place],
-    rows: range,
-    state: _State,
-    moved: Callable[[int], None],
-) -> None:
-    """Write the features of a block of pictures at the position of the file; failures go to the state."""
-
-    def work(chunk: range) -> list[Array | Failure]:
-        return [describe(place(row)) for row in chunk]
-
-    chunks = [rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)]
-    waiting: list[Future[list[Array | Failure]]] = [threads.submit(work, chunk) for chunk in chunks]
-    try:
-        for chunk, future in zip(chunks, waiting, strict=True):
-            for row, result in zip(chunk, future.result(), strict=True):
-                if isinstance(result, Failure):
-                    state.failures[row] = result
-                else:
-                    file.write(result.tobytes())
-            moved(chunk.stop)
-    finally:
-        for future in waiting:
-            future.cancel()
-    file.flush()
-    state.done = rows.stop
+def _nothing(encoder: Encoder) -> Array:
+    return np.empty((0, encoder.regions, encoder.width), dtype=np.float16)
 
 
-def _header(rows: int) -> bytes:
+def _row_bytes(encoder: Encoder) -> int:
+    return encoder.regions * encoder.width * 2
+
+
+def _header(rows: int, encoder: Encoder) -> bytes:
     """The header of a .npy file; NumPy leaves room for any number of rows, so that all have one length."""
     buffer = BytesIO()
-    header = {"descr": "<f2", "fortran_order": False, "shape": (rows, *_ROW_SHAPE)}
+    header = {"descr": "<f2", "fortran_order": False, "shape": (rows, encoder.regions, encoder.width)}
     np.lib.format.write_array_header_1_0(buffer, header)
     return buffer.getvalue()
 
 
-def _fits(path: Path, rows: int) -> bool:
+def _fits(path: Path, rows: int, encoder: Encoder) -> bool:
     try:
         features = map_npy(path) if rows else None
     except (OSError, ValueError):
         return False
-    return features is None or (features.shape == (rows, *_ROW_SHAPE) and features.dtype == np.float16)
+    expected = (rows, encoder.regions, encoder.width)
+    return features is None or (features.shape == expected and features.dtype == np.float16)
 
 
 def _mended(place: Callable[[int], Place], state: _State) -> bool:
     """Whether a file that could not be read last time now can: such failures are no property of the picture."""
     unreadable = (row for row, failure in state.failures.items() if failure.reason == "unreadable-picture")
-    found = (describe(place(row)) for row in islice(unreadable, BLOCK))
-    return any(not isinstance(result, Failure) or result.reason != "unreadable-picture" for result in found)
+    return any(readable(place(row)) for row in islice(unreadable, _MOST_TRIED_AGAIN))
 
 
 def _write_state(path: Path, state: _State) -> None:

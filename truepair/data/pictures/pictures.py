@@ -1,26 +1,23 @@
-"""Pictures, in files or inside shards: their pixels, their region features, or why they have none."""
+"""Pictures, in files or inside shards: their pixels, what an encoder takes of them, or why there is nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.decode import PostScript, TooManyPixels, read_picture
-from truepair.data.pictures.descriptor import SMALLEST_CELL, grid_descriptor
+from truepair.encoders.decode import PostScript, TooFewPixels, TooManyPixels, read_picture
+from truepair.encoders.encoder import Encoder
 from truepair.errors import InputError
 from truepair.files import open_file
 
 LARGEST_FILE = 256 * 2**20
 """Bytes of a picture file; it is read as a whole, by several threads at once."""
-
-GRID = 6
-SMALLEST_SIDE = SMALLEST_CELL * (GRID + 1)
 
 
 class Place(NamedTuple):
@@ -79,16 +76,21 @@ def read_pixels(place: Place, *, square: int | None = None) -> NDArray[np.uint8]
         return _failure_of(error.__cause__ or error, data)
 
 
-def describe(place: Place) -> Array | Failure:
-    """Region features (36, 56) float16 of the built-in descriptor."""
-    pixels = read_pixels(place)
-    if isinstance(pixels, Failure):
-        return pixels
-    if min(pixels.shape[:2]) < SMALLEST_SIDE:
-        found = f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels after shrinking to 192"
-        expected = f"too few for its description; expected at least {SMALLEST_SIDE} x {SMALLEST_SIDE}"
-        return Failure("tiny-picture", f"{found}, {expected}: take a larger version, or remove the entry")
-    return grid_descriptor(pixels, grid=GRID).astype(np.float16)
+def prepare(place: Place, encoder: Encoder) -> Any | Failure:
+    """What the encoder takes of a picture."""
+    data = _read_bytes(place)
+    if isinstance(data, Failure):
+        return data
+    try:
+        return encoder.prepare(data)
+    except InputError as error:
+        return _failure_of(error.__cause__ or error, data)
+
+
+def readable(place: Place) -> bool:
+    """Whether its bytes can be read, whatever they are."""
+    data = _read_bytes(place)
+    return not isinstance(data, Failure) or data.reason != "unreadable-picture"
 
 
 def _read_bytes(place: Place) -> bytes | Failure:
@@ -108,6 +110,8 @@ def _read_bytes(place: Place) -> bytes | Failure:
 def _failure_of(cause: BaseException, data: bytes) -> Failure:
     from PIL import Image, UnidentifiedImageError
 
+    if isinstance(cause, TooFewPixels):
+        return Failure("tiny-picture", str(cause))
     if isinstance(cause, PostScript | UnidentifiedImageError):
         found = "something else" if data else "nothing at all"
         found = "PostScript, which is a program" if isinstance(cause, PostScript) else found

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.data.config import DataConfig
-from truepair.data.open import is_drawn, load_splits
+from truepair.data.open import is_drawn, load_splits, read_config
 from truepair.data.pairs import Array, Images, IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel, evaluating
 from truepair.errors import InputError
@@ -86,7 +85,7 @@ def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] 
     if not is_drawn(source) and not Path(source).exists():
         return None, f"its data, {source}, are not there any more"
     try:
-        splits = load_splits(DataConfig.read(data), seed=config["training"]["seed"])
+        splits = load_splits(read_config(data), seed=config["training"]["seed"])
     except (InputError, TypeError) as error:
         return None, f"its data cannot be read any more ({error})"
     pairs: Pairs | None = getattr(splits, split)

@@ -30,10 +30,10 @@ from truepair.data.formats.embeddings.metadata import picture_in, spans
 from truepair.data.formats.embeddings.shards import RowNames, Shard, ShardReader, name_rows
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.decode import read_picture
 from truepair.data.selection import Selection
 from truepair.data.storage.object_store import is_url
 from truepair.data.storage.stored_path import FilePath, StoredPath, as_path, name_in
+from truepair.encoders.decode import read_picture
 from truepair.errors import InputError, TruepairError
 
 SIDES = ("images", "texts")

@@ -36,7 +36,7 @@ from truepair.data.formats.scenes.scene_drawing import (
     Shape,
     paint,
 )
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 SPLITS = ("train", "dev", "test")

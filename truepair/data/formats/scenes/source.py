@@ -15,6 +15,7 @@ from truepair.data.formats.format import Format
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.selection import Selection
 from truepair.data.splits import plain_name
+from truepair.encoders.windows import Windows
 from truepair.errors import InputError
 
 COUNTS = {"train": 2000, "dev": 500, "test": 500}
@@ -85,7 +86,7 @@ def _drawn(split: str, count: int, seed: int) -> Pairs:
     per_image = len(scenes.captions[0])
     captions = tuple(caption for group in scenes.captions for caption in group)
     return Pairs(
-        images=Images(scenes.features, tuple(scenes.ids), scenes.pictures),
+        images=Images(scenes.features, tuple(scenes.ids), scenes.pictures, encoder=Windows().identity()),
         texts=Texts(captions, tuple(f"{image}#{k}" for image in scenes.ids for k in range(per_image))),
         image_index=np.repeat(np.arange(count, dtype=np.int64), per_image),
         text_index=np.arange(count * per_image, dtype=np.int64),

@@ -111,7 +111,7 @@ class Shards(Format):
 
     holds = "shards"
     understood = 'tar shards in the webdataset layout: a .tar, a folder of them, or a pattern such as "{000..003}.tar"'
-    options = frozenset({"caption", "label", "dev_share", "test_share", "split_seed"})
+    options = frozenset({"caption", "label", "dev_share", "test_share", "split_seed", "encoder"})
     collection = ShardCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:

@@ -14,6 +14,7 @@ from truepair.data.config import Reading
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.pictures.feature_cache import describe_all
 from truepair.data.pictures.pictures import Place, PlacedPictures
+from truepair.encoders import encoder_of
 from truepair.errors import InputError
 
 LONGEST_CAPTION = 10_000
@@ -144,8 +145,9 @@ def finish(
     """
     _require_some(len(draft), source, problems)
     names = pictures.names
+    encoder = encoder_of(reading.encoder)
     described = describe_all(
-        pictures.place, len(names), key=pictures.fingerprint(), cache=reading.cache, progress=reading.progress
+        pictures.place, len(names), encoder, key=pictures.fingerprint(), cache=reading.cache, progress=reading.progress
     )
     image, rows, numbers = (np.array(column, dtype=np.int64) for column in (draft.image, draft.row, draft.number))
     new_number = np.full(len(names), -1, dtype=np.int64)
@@ -169,6 +171,7 @@ def finish(
             described.features,
             tuple(printable(names[row]) for row in described.rows),
             files=PlacedPictures(pictures.place, described.rows),
+            encoder=encoder.identity(),
         ),
         texts=Texts(tuple(captions), tuple(ids)),
         image_index=image_index[kept],

@@ -82,7 +82,7 @@ class Tables(Format):
     understood = (
         "a folder of pictures with one table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table itself"
     )
-    options = frozenset({"table", "caption", "image", "label", "dev_share", "test_share", "split_seed"})
+    options = frozenset({"table", "caption", "image", "label", "dev_share", "test_share", "split_seed", "encoder"})
     collection = TableCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:

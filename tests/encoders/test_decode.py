@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from truepair.data.pictures import decode
-from truepair.data.pictures.decode import LONGEST_SIDE, read_picture
-from truepair.data.pictures.descriptor import grid_descriptor
+from truepair.encoders import decode
+from truepair.encoders.decode import LONGEST_SIDE, read_picture
+from truepair.encoders.descriptor import grid_descriptor
 from truepair.errors import InputError
 
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from truepair.encoders.decode import check_rgb
 from truepair.errors import InputError
 
 Floats = NDArray[np.float32]
@@ -103,11 +104,7 @@ def grid_descriptor(pixels: NDArray[np.uint8], *, grid: int = 6) -> Floats:
 def _check(pixels: NDArray[np.uint8], grid: int) -> None:
     if grid < 1:
         raise InputError(f"grid is {grid}; expected a whole number of at least 1 (6 gives 36 regions).")
-    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-        raise InputError(
-            f"a picture has shape {pixels.shape} and type {pixels.dtype}; expected RGB, (H, W, 3) uint8. "
-            'Convert grey, palette or transparent pictures first, for example with PIL: image.convert("RGB").'
-        )
+    check_rgb(pixels)
     smallest = SMALLEST_CELL * (grid + 1)
     if min(pixels.shape[:2]) < smallest:
         raise InputError(

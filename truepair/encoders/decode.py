@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truepair.encoders.encoder import Picture
 from truepair.errors import InputError
 from truepair.files import open_file
 
@@ -56,6 +58,10 @@ class TooManyPixels(ValueError):
     """A picture was not decoded, because it claims more pixels than any photograph has."""
 
 
+class TooFewPixels(InputError):
+    """A picture is too small to be described."""
+
+
 class PostScript(ValueError):
     """A file was not decoded, because it is a program."""
 
@@ -85,6 +91,27 @@ def read_picture(source: Path | BinaryIO, *, square: int | None = None) -> NDArr
             f"{name} cannot be read as a picture ({str(error) or type(error).__name__}); expected PNG, JPEG or another "
             "format that Pillow reads. Copy or draw the picture again, or remove its line from the table"
         ) from error
+
+
+def pixels_of(picture: Picture, *, square: int | None = None) -> NDArray[np.uint8]:
+    """(H, W, 3) RGB of a picture as `read_picture` gives it; pixels in memory as they are, or resized to a square.
+
+    Raises:
+        InputError: as `read_picture`; or pixels are of another shape or type.
+    """
+    if isinstance(picture, np.ndarray):
+        check_rgb(picture)
+        return picture if square is None else resized(picture, square)
+    return read_picture(BytesIO(picture) if isinstance(picture, bytes) else picture, square=square)
+
+
+def check_rgb(pixels: NDArray[np.uint8]) -> None:
+    """Raises InputError where an array holds no RGB pixels."""
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
+        raise InputError(
+            f"a picture has shape {pixels.shape} and type {pixels.dtype}; expected RGB, (H, W, 3) uint8. "
+            'Convert grey, palette or transparent pictures first, for example with PIL: image.convert("RGB").'
+        )
 
 
 def _decoded(file: BinaryIO, square: int | None) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from truepair.data.pictures.descriptor import (
+from truepair.encoders.descriptor import (
     DESCRIPTOR_SIZE,
     GRADIENTS,
     HUE,
