@@ -146,6 +146,34 @@ def test_learning_rate_falls(schedule, after, expected):
     assert [config.decay_at(epoch, after) for epoch in range(1, 9)] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "after", "expected"),
+    [
+        ({}, 1, [1, 1, 0.1, 0.1]),
+        ({"schedule": "cosine"}, 1, [1, 0.8536, 0.5, 0.1464]),
+        ({"schedule": "cosine"}, None, [1] * 4),  # a stage at a constant rate
+        ({"warm_up": 0.5}, 1, [1 / 3, 2 / 3, 0.1, 0.1]),
+        ({"warm_up": 0.5, "schedule": "cosine"}, 1, [1 / 3, 2 / 3, 1, 0.5]),
+        ({"warm_up": 0.3}, None, [1 / 2, 1, 1, 1]),
+    ],
+)
+def test_learning_rate_by_batch(schedule, after, expected):
+    """Two epochs of two batches."""
+    config = TrainingConfig(**schedule)
+    found = [config.rate_at(epoch, step, 2, 2, after) for epoch in (1, 2) for step in range(2)]
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_cosine_schedule_has_no_epoch_of_decay():
+    with pytest.raises(InputError, match="leave out decay_after"):
+        TrainingConfig(schedule="cosine", decay_after=3)
+
+
+def test_what_earlier_versions_did_not_know_is_kept_where_it_is_used():
+    assert not {"schedule", "warm_up", "piece_size"} & TrainingConfig().saved().keys()
+    assert TrainingConfig(warm_up=0.1).saved()["warm_up"] == 0.1
+
+
 def test_each_group_has_the_rate_in_its_own_units():
     groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], RATE_SCALE: scale} for scale in (1.0, 3.0)]
     optimizer = torch.optim.SGD(groups, lr=1.0)

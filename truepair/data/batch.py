@@ -37,6 +37,9 @@ class ImageBatch:
     def to(self, device: torch.device) -> ImageBatch:
         return ImageBatch(self.features.to(device, non_blocking=True), self.lengths)
 
+    def piece(self, rows: slice) -> ImageBatch:
+        return ImageBatch(self.features[rows], self.lengths[rows])
+
 
 @dataclass(frozen=True)
 class TextBatch:
@@ -55,6 +58,10 @@ class TextBatch:
     def to(self, device: torch.device) -> TextBatch:
         vectors = None if self.vectors is None else self.vectors.to(device, non_blocking=True)
         return TextBatch(self.words.to(device, non_blocking=True), self.lengths, vectors)
+
+    def piece(self, rows: slice) -> TextBatch:
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return TextBatch(self.words[rows], self.lengths[rows], vectors)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,14 @@ class EngineConfig(Options, ABC):
     gives_vectors: ClassVar[bool] = True
     width: int
 
+    @property
+    def default_rate(self) -> float:
+        """The learning rate to train it at. Adam's best rate falls as layers grow wider, so this does, too.
+
+        On `fashion_precomp` (width 256, 10 epochs, dev rSum of InfoNCE on matched pairs) 0.004 beat 0.002 and 0.0005.
+        """
+        return min(0.004, 1.024 / self.width)
+
     @abstractmethod
     def preparation(
         self, pairs: Pairs, *, augmentation: Augmentation, vocabulary: Vocabulary | None, minimum_count: int

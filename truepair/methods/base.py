@@ -94,6 +94,10 @@ class Forward:
             return self.networks[0].similarity
         return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
 
+    def backward(self, loss: Tensor) -> None:
+        """The gradient of a loss (0-d) of these views, added to that of every parameter."""
+        loss.backward()  # type: ignore[no-untyped-call]
+
 
 class NetworkForward:
     """The views of one batch through one network."""

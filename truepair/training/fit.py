@@ -36,6 +36,7 @@ from truepair.seeding import torch_seeded
 from truepair.training.config import build_optimizer
 from truepair.training.loop import Observers, Trained, Training, TrainingData
 from truepair.training.pair_table import write_pair_table
+from truepair.training.pieces import check_pieces
 from truepair.training.run_folder import RunFolder, config_digest, read_lines
 from truepair.training.setup import Setup, describe_run
 from truepair.training.state import Cursor, TrainingState
@@ -224,6 +225,7 @@ class Assembly:
         self.warnings = nothing_to_learn(pairs)
         assert setup.preparation is not None
         self.preparation = setup.preparation
+        self.learning_rate = setup.training.rate_for(setup.model.default_rate)
         self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or ()))
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
         widths = "; ".join(f"{name} {value}" for name, value in asdict(setup.model).items())  # type: ignore[call-overload]
@@ -232,6 +234,8 @@ class Assembly:
         memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
         first = self.fresh(0)
+        if setup.training.piece_size is not None:
+            check_pieces(first.engine.train())
         self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.auxiliary)
 
     def fresh(self, stage: int) -> Trained:
@@ -244,7 +248,9 @@ class Assembly:
         if auxiliary is not None:
             auxiliary.to(self.device)
         groups = method.auxiliary.parameter_groups(engine, auxiliary)
-        return Trained(engine, auxiliary, build_optimizer(training, groups, training.rate_for(self.setup.model.width)))
+        return Trained(
+            engine, auxiliary, build_optimizer(training, groups, training.rate_for(self.setup.model.default_rate))
+        )
 
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""
@@ -259,7 +265,7 @@ class Assembly:
         """Run the loop from where the state stands."""
         Training(
             config=self.setup.training,
-            learning_rate=self.setup.training.rate_for(self.setup.model.width),
+            learning_rate=self.learning_rate,
             data=TrainingData(self.pairs.without_truth(), self.preparation),
             method=self.method,
             observers=Observers(

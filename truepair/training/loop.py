@@ -20,6 +20,7 @@ from truepair.methods.base import EpochPosition, Forward, Method, Stage
 from truepair.seeding import torch_seeded
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.interruption import Interruption
+from truepair.training.pieces import ForwardInPieces
 from truepair.training.run_folder import RunFolder, append_line, keep_lines
 from truepair.training.state import Cursor, TrainingState
 
@@ -119,9 +120,6 @@ class Training:
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
-        rate = self.learning_rate * self.method.auxiliary.rate_scale(position)
-        rate *= config.decay_at(position.epoch, position.stages[position.stage].decay_after)
-        set_learning_rate(state.optimizer, rate)
         if cursor.step == 0:
             if self.method.auxiliary.resets_optimizer(position):
                 state.optimizer.state.clear()
@@ -134,6 +132,7 @@ class Training:
         for batch in self._turns(place, cursor.step):
             with torch_seeded(*place[:1], "step", *place[1:], cursor.step, device=self.device):
                 here = replace(position, step=cursor.step)
+                set_learning_rate(state.optimizer, self._rate(here))
                 loss, scalars = self._train_batch(state, here, batch.to(self.device))
             cursor.loss_sum += loss * len(batch)
             cursor.pairs_seen += len(batch)
@@ -156,6 +155,12 @@ class Training:
             self.folder.timings,
             {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
         )
+
+    def _rate(self, position: EpochPosition) -> float:
+        """The learning rate of a batch."""
+        stage, steps = position.stages[position.stage], self.method.turns * position.steps
+        scale = self.config.rate_at(position.epoch, position.step, steps, stage.epochs, stage.decay_after)
+        return self.learning_rate * self.method.auxiliary.rate_scale(position) * scale
 
     def _turns(self, place: tuple[int, int, int], first: int) -> Iterator[PairBatch]:
         """The batches of an epoch from the given one on: all pairs once for each turn of the method."""
@@ -197,26 +202,34 @@ class Training:
 
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
         """One optimizer step, after those of auxiliary networks alone; returns the mean loss and scalars."""
-        forward = Forward(state.engine, batch, state.auxiliary)
+        forward = self._forward(state, position, batch)
         try:
             for _ in range(self.method.auxiliary.steps):
                 with self._precision():
                     alone = self.method.auxiliary.loss(forward, position)
                 if alone is not None:
-                    self._step(state, position, alone)
+                    self._step(state, position, alone, forward)
             with self._precision():
                 result = self.method.batch_loss(forward, position, state.memory)
         except InputError as error:  # a loss refuses similarities that are not finite
             raise self._diverged(state, position, str(error)) from error
-        return self._step(state, position, result.per_pair.mean()), result.scalars
+        return self._step(state, position, result.per_pair.mean(), forward), result.scalars
 
-    def _step(self, state: TrainingState, position: EpochPosition, loss: torch.Tensor) -> float:
+    def _forward(self, state: TrainingState, position: EpochPosition, batch: Any) -> Forward:
+        """The views of the batch; encoded in pieces where it is larger than one."""
+        size = self.config.piece_size
+        if size is None or size >= len(batch):
+            return Forward(state.engine, batch, state.auxiliary)
+        place = (self.config.seed, position.stage, position.epoch, position.step)
+        return ForwardInPieces(state.engine, batch, state.auxiliary, size, place, self._precision)
+
+    def _step(self, state: TrainingState, position: EpochPosition, loss: torch.Tensor, forward: Forward) -> float:
         """One step of whatever has a gradient of the loss, whose value is returned."""
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(state, position, f"the loss is {value}")
         state.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        forward.backward(loss)
         trained = [*state.engine.networks(), *([state.auxiliary] if state.auxiliary is not None else [])]
         for network in trained:
             norm = torch.nn.utils.clip_grad_norm_(network.parameters(), self.config.clip or math.inf)

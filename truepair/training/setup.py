@@ -88,7 +88,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": setup.model.name, **asdict(setup.model)},  # type: ignore[call-overload]
         **({} if setup.preparation is None else setup.preparation.record()),
-        "training": {**asdict(setup.training), "device": str(device)},
+        "training": {**setup.training.saved(), "device": str(device)},
         # A CPU adds in another order with another number of threads: an exact resume needs the same.
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
     }
