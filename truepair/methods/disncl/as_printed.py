@@ -29,10 +29,7 @@ PRINTED = Preset(
         "hidden_width": 256,
         "part_noise": 0.0,
         "head_rate": 1.0,
-        "exclusive_rate": 1.0,
         "main_rate": 1.0,
-        "discriminator_rate": 1.0,
-        "discriminator_steps": 1,
         "least_clean": 0.0,
     },
     training={
@@ -46,15 +43,12 @@ PRINTED = Preset(
     },
     reasons={
         **COMMON,
-        "method.balance": "what the exclusive part should hold is raised by L_Dis alone",
-        "method.invariant_weight": "the parts are spread to size one here, where the divergence is larger",
         "method.heads": "three layers alone take twice the epochs where features are trained from scratch",
         "method.parts": "spread out, no closeness is had by shrinking; it is the exclusive part that has to give way",
         "method.warm_up_negatives": "hardest negatives learn noise from the start",
         "method.part_noise": "without noise a discriminator tells unit vectors apart whatever they hold",
         "method.head_rate": "the loss after the warm-up is larger; smaller steps keep what was learned",
         "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned",
-        "method.discriminator_rate": "discriminators have to follow the encoders",
         "method.least_clean": "a run whose clean set dies out is stopped",
     },
     silent=("A in place of log 0 in eq. 6", "whose marginal samples discriminators see", CLIPPING),
@@ -62,6 +56,5 @@ PRINTED = Preset(
         ENCODERS,
         "the loss of a batch is eq. 8 divided by the batch size",
         "parts, as all encodings here, are brought to length one",
-        "the optimizer goes on after the warm-up; here its moments are cleared",
     ),
 )
