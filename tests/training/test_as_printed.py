@@ -157,6 +157,24 @@ def test_options_that_contradict_are_refused_on_the_command_line(option, said, t
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("method", "option", "message"),
+    [
+        ("ugncl", "--ugncl-background", "no effect beside --as-printed: .* has --ugncl-evidence exp_softplus"),
+        (
+            "disncl",
+            "--disncl-warm-up-least",
+            "no effect beside --as-printed: .* has --disncl-warm-up-negatives hardest",
+        ),
+    ],
+)
+def test_an_option_that_the_print_leaves_without_effect_is_refused(method, option, message, tiny, tmp_path, capsys):
+    command = ["train", str(tiny), "--method", method, "--as-printed", "--out", str(tmp_path / "run"), option, "0.3"]
+    assert main(command) == 2
+    assert re.search(option + " has " + message, capsys.readouterr().err)
+    assert not (tmp_path / "run").exists()
+
+
 def test_training_as_printed_on_the_command_line(tiny, tmp_path, monkeypatch):
     preset = METHODS["triplet"].method.printed
     small = replace(preset, models={"global": replace(preset.models["global"], width=16)})

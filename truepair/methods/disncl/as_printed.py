@@ -51,6 +51,7 @@ PRINTED = Preset(
         "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned",
         "method.least_clean": "a run whose clean set dies out is stopped",
     },
+    idle={"warm_up_least": "warm_up_negatives"},
     silent=("A in place of log 0 in eq. 6", "whose marginal samples discriminators see", CLIPPING),
     not_expressed=(
         ENCODERS,
