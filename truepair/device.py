@@ -1,8 +1,10 @@
-"""Which device to compute on: a name, "auto" included, made one that this machine has."""
+"""Which device to compute on: a name, "auto" included, made one that this machine has; and how many threads."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,7 @@ DEVICE_HELP = "auto (cuda where there is one), cpu, cuda, cuda:1, …"
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of that name; for "auto" a GPU where there is one.
-
-    Raises:
-        InputError: no such device here.
-    """
+    """The device of that name; for "auto" a GPU where there is one. Raises InputError: no such device here."""
     import torch
 
     try:
@@ -28,6 +26,19 @@ def resolve_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device is {name!r}, which this machine does not offer; use auto or cpu") from error
     return device
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Within the block torch computes on so many threads; None leaves their number as it is."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def check_memory(needed: float, what: str, device: torch.device | None = None) -> None:

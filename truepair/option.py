@@ -22,8 +22,7 @@ def option(default: T, about: str, **more: Any) -> T:
         more: its bounds (above and below leave the bound out, least and most do not), and what else is to be given its
             metadata.
     """
-    found: T = field(default=default, metadata={"help": about, **more})
-    return found
+    return field(default=default, metadata={"help": about, **more})
 
 
 class Options:

@@ -1,6 +1,8 @@
-"""Numbers as people say them."""
+"""Numbers and names as people say them, in text that can be written."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 Rows = list[list[str]]
 """Titles, then one row an entry."""
@@ -25,6 +27,16 @@ def size(count: float) -> str:
     """Bytes in the unit that leaves one to three digits before the point."""
     power = min(3, max(0, (len(str(int(count))) - 1) // 3))
     return f"{count / 1000**power:,.{min(1, power)}f} {('bytes', 'kB', 'MB', 'GB')[power]}"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """The first of some names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def printable(text: str) -> str:
+    """The text with what UTF-8 cannot write (lone surrogates, which JSON can hold) as question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def are(number: int) -> str:

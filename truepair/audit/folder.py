@@ -13,7 +13,7 @@ from typing import Any
 
 from truepair.audit.scoring.scorers import Scorer
 from truepair.errors import RunFolderError
-from truepair.files import clear_leftovers, leftovers, locked, read_json_object, write_json_atomically
+from truepair.files import clear_leftovers, foreign_in, locked, read_json_object, write_json_atomically
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
 VERSION = 2
@@ -39,16 +39,7 @@ class AuditFolder:
         """Refuse, with a RunFolderError, what is no folder, or one that holds something, but no audit."""
         if self.begun:
             return
-        try:
-            found = set(self.path.iterdir()) - {self.work, *leftovers(self.path)} if self.path.exists() else set()
-            if self.work.exists():
-                ours = {self.lock, self.work / "crossfit", self.work / "scores", self.work / "run"}
-                found |= set(self.work.iterdir()) - {*ours, *leftovers(self.work)}
-        except NotADirectoryError as error:
-            raise RunFolderError(f"{error.filename} is a file; expected a folder. Choose another --out") from error
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
-        if found:
+        if foreign_in(self.path, self.lock, *(self.work / name for name in ("crossfit", "scores", "run"))):
             raise RunFolderError(
                 f"{self.path} is not empty and holds no audit; nothing was changed. Choose another --out"
             )

@@ -116,10 +116,7 @@ class EpochBatches(Dataset[PairBatch]):
         order: str = "shuffle",
         augmented: bool = True,
     ) -> None:
-        self.pairs = pairs
-        self.preparation = preparation
-        self.position = position
-        self.augmented = augmented
+        self.pairs, self.preparation, self.position, self.augmented = pairs, preparation, position, augmented
         permutation = generator(position[0], order, *position[1:]).permutation(len(pairs))
         self.batches = np.array_split(permutation, batch_count(len(pairs), batch_size))
         preparation.keep(pairs.texts)

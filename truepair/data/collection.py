@@ -121,10 +121,8 @@ class PairsCollection(Collection):
         pairs: row p of its table is pair p of the collection; its ids are those of the collection.
     """
 
-    def __init__(self, pairs: Pairs, *, name: str | None = None, problems: Sequence[Problem] = ()) -> None:
-        self.pairs = pairs
-        self.name = name or pairs.name
-        self.problems = problems
+    def __init__(self, pairs: Pairs, *, problems: Sequence[Problem] = ()) -> None:
+        self.pairs, self.name, self.problems = pairs, pairs.name, problems
 
     def __len__(self) -> int:
         return len(self.pairs)

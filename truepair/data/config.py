@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from truepair.data.storage.object_store import is_url
+from truepair.data.storage.object_store import is_url, two_arrays
 from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS, resolved_name
 from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
@@ -112,25 +112,18 @@ class DataConfig(Options):
         def absolute(path: str | None) -> str | None:
             return path if path is None or path.startswith("scenes") or is_url(path) else str(Path(path).resolve())
 
-        parts = self.source.split(",") if self.two_arrays else [self.source]
         table = self.table
         if table is not None and not (Path(self.source) / table).is_file():
             table = absolute(table)
         return replace(
             self,
-            source=",".join(absolute(part) or "" for part in parts),
+            source=",".join(absolute(part) or "" for part in two_arrays(self.source) or [self.source]),
             table=table,
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             vocabulary=absolute(self.vocabulary),
             encoder=None if self.encoder is None else resolved_name(self.encoder),
         )
-
-    @property
-    def two_arrays(self) -> bool:
-        """Whether the source is "images.npy,texts.npy"."""
-        parts = self.source.split(",")
-        return len(parts) == 2 and all(part.strip().endswith(".npy") for part in parts)
 
     def saved(self) -> dict[str, Any]:
         """What a run keeps, with absolute paths; `read` gives it back."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from truepair.data.collection import Problem
+from truepair.phrases import listed, printable
 
 MOST_PROBLEMS = 20
-_MOST_CLASSES = 12
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Description:
         return dict(_plain(asdict(self)))
 
     def render(self) -> str:
-        return _printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
+        return printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -126,12 +125,7 @@ def _plain(value: Any) -> Any:
         return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return _printable(str(value)) if isinstance(value, Path | str) else value
-
-
-def _printable(text: str) -> str:
-    """Bytes that were not UTF-8 become a visible question mark; they can be neither printed nor written."""
-    return text.encode("utf-8", errors="replace").decode("utf-8")
+    return printable(str(value)) if isinstance(value, Path | str) else value
 
 
 def _render(split: SplitDescription) -> str:
@@ -153,11 +147,11 @@ def _render(split: SplitDescription) -> str:
         rows.append(("label columns", columns))
     if split.class_counts:
         counts = sorted(split.class_counts.items(), key=lambda entry: -entry[1])
-        named = _some([f"{name} {count}" for name, count in counts])
+        named = listed([f"{name} {count}" for name, count in counts])
         sizes = f"{len(counts)} classes of {counts[-1][1]} to {counts[0][1]} pairs"
         rows.append(("pairs a class", f"{sizes}: {named}"))
     if split.unseen_classes:
-        rows.append(("not in training", f"{_some(split.unseen_classes)} (can be retrieved, but not learned)"))
+        rows.append(("not in training", f"{listed(split.unseen_classes)} (can be retrieved, but not learned)"))
     if split.label_noise_rate is not None:
         rows.append(("wrong labels", f"{split.label_noise_rate:.1%}"))
     if split.mismatch_rate is not None:
@@ -182,11 +176,6 @@ def _array_rows(items: ImageStatistics, item: str) -> list[tuple[str, str]]:
         (f"repeated {item}s", repeated),
         ("NaN or infinite", f"{items.not_finite}"),
     ]
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_CLASSES])
-    return shown + (f" and {len(names) - _MOST_CLASSES} more" if len(names) > _MOST_CLASSES else "")
 
 
 def _caption_rows(captions: CaptionStatistics) -> list[tuple[str, str]]:

@@ -23,11 +23,7 @@ They are read for `--help`: their module must be importable without torch.
 
 
 def engine_config(name: str) -> type[EngineConfig]:
-    """The options of the engine of that name, a frozen dataclass.
-
-    Raises:
-        InputError: there is no such engine.
-    """
+    """The options of the engine of that name, a frozen dataclass. Raises InputError: there is no such engine."""
     if name not in ENGINES:
         raise InputError(f"engine is {name!r}; expected one of {', '.join(ENGINES)}")
     module, kind = ENGINES[name].split(":")

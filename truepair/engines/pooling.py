@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+RANK_WIDTH, RANK_TEMPERATURE = 32, 0.1  # of GPO's encodings and hidden state, and of its softmax, as in VSE∞
+
 
 def element_mask(lengths: Tensor, longest: int, device: torch.device) -> Tensor:
     """True where an element exists: (B, L) bool."""
@@ -44,18 +46,12 @@ class GeneralizedPooling(nn.Module):
     A rank k of a set of n elements has weight θ_k(n): a Bi-GRU reads sinusoidal encodings of the ranks 1…n and a
     linear layer scores them; softmax over the n ranks with temperature 0.1. Mean (all equal) and max (first rank only)
     are special cases. The weights depend on n alone, so they are computed once per distinct length, not per item.
-
-    Args:
-        width: size of the rank encoding and of the GRU's hidden state (32 in VSE∞).
-        temperature: of the softmax over ranks (0.1 in VSE∞).
     """
 
-    def __init__(self, width: int = 32, temperature: float = 0.1) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.width = width
-        self.temperature = temperature
-        self.rank_reader = nn.GRU(width, width, batch_first=True, bidirectional=True)
-        self.score = nn.Linear(width, 1, bias=False)
+        self.rank_reader = nn.GRU(RANK_WIDTH, RANK_WIDTH, batch_first=True, bidirectional=True)
+        self.score = nn.Linear(RANK_WIDTH, 1, bias=False)
 
     def forward(self, elements: Tensor, lengths: Tensor) -> Tensor:
         longest = elements.shape[1]
@@ -74,16 +70,16 @@ class GeneralizedPooling(nn.Module):
         """Weights (B, L) of the ranks, zero beyond each item's length; every row sums to 1."""
         distinct, which = torch.unique(lengths, return_inverse=True)
         parameter = self.score.weight
-        encodings = rank_encodings(longest, self.width).to(parameter)
+        encodings = rank_encodings(longest, RANK_WIDTH).to(parameter)
         packed = nn.utils.rnn.pack_padded_sequence(
             encodings.expand(len(distinct), -1, -1), distinct, batch_first=True, enforce_sorted=False
         )
         states, _ = nn.utils.rnn.pad_packed_sequence(
             self.rank_reader(packed)[0], batch_first=True, total_length=longest
         )
-        scores = self.score((states[..., : self.width] + states[..., self.width :]) / 2).squeeze(-1)
+        scores = self.score((states[..., :RANK_WIDTH] + states[..., RANK_WIDTH:]) / 2).squeeze(-1)
         mask = element_mask(distinct, longest, scores.device)
-        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf) / self.temperature, dim=1)
+        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf) / RANK_TEMPERATURE, dim=1)
         return weights[which.to(weights.device)]
 
 

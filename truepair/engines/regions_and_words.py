@@ -88,11 +88,7 @@ class RegionsAndWords(Preparation):
 
     @classmethod
     def read(cls, described: dict[str, Any], folder: Path, *, positions: bool) -> RegionsAndWords:
-        """That of a saved model, whose words lie beside it.
-
-        Raises:
-            InputError: they are those of another model.
-        """
+        """That of a saved model, whose words lie beside it. Raises InputError: they are those of another model."""
         vocabulary = Vocabulary.read(folder / VOCABULARY)
         sizes = {name: value for name, value in described.items() if name != "words"}
         if described["words"] != vocabulary.digest:

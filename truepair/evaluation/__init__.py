@@ -1,35 +1,18 @@
 """Figures of merit: retrieval by pairs and by class, what was found of wrong pairs and labels, what two sides share."""
 
 from truepair.evaluation.average_precision import average_precisions, mean_average_precision
-from truepair.evaluation.class_retrieval import (
-    ClassFigures,
-    ClassScores,
-    PrecisionRecall,
-    evaluate_classes,
-    score_classes,
-)
+from truepair.evaluation.class_retrieval import evaluate_classes, score_classes
 from truepair.evaluation.detection import detection, division_record
 from truepair.evaluation.evaluate import evaluate
 from truepair.evaluation.label_correction import confusion, corrected_classes, label_record, mean_distribution
 from truepair.evaluation.mutual_information import jensen_shannon_information, mine
 from truepair.evaluation.ranks import UNDESCRIBED, ranks, ranks_from_blocks
-from truepair.evaluation.retrieval import (
-    Fold,
-    fold_recall,
-    folds_of,
-    mean_over_folds,
-    recall,
-    recall_from_ranks,
-)
-from truepair.evaluation.subspaces import EncodedParts, encode_parts
+from truepair.evaluation.retrieval import Fold, fold_recall, folds_of, mean_over_folds, recall, recall_from_ranks
+from truepair.evaluation.subspaces import encode_parts
 
 __all__ = [
     "UNDESCRIBED",
-    "ClassFigures",
-    "ClassScores",
-    "EncodedParts",
     "Fold",
-    "PrecisionRecall",
     "average_precisions",
     "confusion",
     "corrected_classes",

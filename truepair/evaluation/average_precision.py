@@ -168,8 +168,7 @@ def right_places(similarity: Array, ordered: Array, right: IntArray) -> IntArray
     at_least = len(ordered) - np.searchsorted(ordered, values, side="left")
     right_at_least = len(values) - np.searchsorted(values, values, side="left")
     wrong_before = (at_least - right_at_least)[::-1]
-    places: IntArray = wrong_before + np.arange(1, len(values) + 1)
-    return places
+    return wrong_before + np.arange(1, len(values) + 1)
 
 
 def check_at(at: int | None) -> None:

@@ -87,16 +87,8 @@ class ClassScores:
         found = []
         for label in np.unique(self.items.image_labels).tolist():
             images, texts = self.items.image_labels == label, self.items.text_labels == label
-            found.append(
-                ClassFigures(
-                    label,
-                    self.names[label],
-                    int(images.sum()),
-                    int(texts.sum()),
-                    float(self.i2t[images, 0].mean()),
-                    float(self.t2i[texts, 0].mean()),
-                )
-            )
+            ways = float(self.i2t[images, 0].mean()), float(self.t2i[texts, 0].mean())
+            found.append(ClassFigures(label, self.names[label], int(images.sum()), int(texts.sum()), *ways))
         return found
 
     def precision_recall(self) -> PrecisionRecall:

@@ -1,6 +1,6 @@
 """Files written whole or not at all, read without trusting them, and folders that one process at a time works in."""
 
-from truepair.files.lock import locked
+from truepair.files.lock import foreign_in, locked
 from truepair.files.reading import (
     check_values,
     map_npy,
@@ -28,6 +28,7 @@ __all__ = [
     "atomic_file",
     "check_values",
     "clear_leftovers",
+    "foreign_in",
     "leftovers",
     "link_or_copy",
     "locked",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import RunFolderError
+from truepair.files.writing import leftovers
 
 _HELD: dict[int, Path] = {}
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
@@ -57,6 +58,21 @@ def locked(folder: Path, path: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
+def foreign_in(folder: Path, lock: Path, *ours: Path) -> set[Path]:
+    """What lies in a folder, and in that of its lock, beside these, `ours`, and what writes cut short left there.
+
+    A RunFolderError where it is no folder, or cannot be read.
+    """
+    try:
+        folders = [path for path in (folder, lock.parent) if path.exists()]
+        found = {path for each in folders for path in {*each.iterdir()} - {*leftovers(each)}}
+    except NotADirectoryError as error:
+        raise RunFolderError(f"{error.filename} is a file; expected a folder. Choose another --out") from error
+    except OSError as error:
+        raise RunFolderError(f"{folder} cannot be read: {error.strerror}; choose another --out") from error
+    return found - {lock, lock.parent, *ours}
+
+
 def _acquired(folder: Path, path: Path) -> int:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,9 +84,10 @@ def _acquired(folder: Path, path: Path) -> int:
             owner, got = _noted(descriptor), _flock(descriptor)
             if got is False or (got is None and _may_live(owner, path)):
                 remedy = "" if got is False else f"; if that one has ended, remove {path}"
+                known = f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
                 raise RunFolderError(
-                    f"{folder} is in use by {_described(owner)}; nothing was changed. Wait until that process has "
-                    f"ended, or choose another folder{remedy}"
+                    f"{folder} is in use by {known if owner else 'another process'}; nothing was changed. Wait until "
+                    f"that process has ended, or choose another folder{remedy}"
                 )
             with suppress(FileNotFoundError):  # its last owner removed the file after it was opened here
                 if os.path.samestat(os.fstat(descriptor), path.stat()):
@@ -104,12 +121,6 @@ def _noted(descriptor: int) -> dict[str, Any]:
     except ValueError:
         return {}
     return note if isinstance(note, dict) else {}
-
-
-def _described(owner: dict[str, Any]) -> str:
-    if not owner:
-        return "another process"
-    return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
 
 
 def _may_live(owner: dict[str, Any], path: Path) -> bool:

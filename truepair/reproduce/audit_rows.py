@@ -36,10 +36,6 @@ def load_labelled(data: str, root: Path) -> Pairs:
         from truepair.data.open import open as open_source
 
         return open_source(root / "emoji", caption="first", label="group", progress=False).load()
-    return labelled_scenes()
-
-
-def labelled_scenes() -> Pairs:
     from truepair.data.formats.scenes.scene_drawing import KINDS as OBJECTS
     from truepair.data.formats.scenes.scenes import draw_scenes
 
@@ -124,8 +120,7 @@ def losses_of(pairs: Pairs, seed: int, runs: Path) -> Array:
     setup = Setup(training=training, model=GlobalConfig(width=options.width))
     resume = (path / "config.json").exists()
     run = fit(pairs, method="infonce", setup=setup, out=path, resume=resume, progress=False)
-    negative_loss: Array = np.log(np.maximum(remembered(run), 1e-12))
-    return negative_loss
+    return np.log(np.maximum(remembered(run), 1e-12))
 
 
 if __name__ == "__main__":

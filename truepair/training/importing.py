@@ -73,20 +73,8 @@ def import_checkpoint(
         )
         model.preparation.write(folder.path)
         save_model(folder.model, model)
-        write_json_atomically(
-            folder.result,
-            {
-                "method": METHOD,
-                "imported": origin,
-                "pairs": None,
-                "mismatch_rate": None,
-                "best_epoch": None,
-                "dev": None,
-                "test": None,
-                "division": None,
-                "detection": None,
-            },
-        )
+        unknown = ("pairs", "mismatch_rate", "best_epoch", "dev", "test", "division", "detection")
+        write_json_atomically(folder.result, {"method": METHOD, "imported": origin, **dict.fromkeys(unknown)})
     return open_run(folder.path)
 
 

@@ -18,7 +18,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from truepair.encoders import FIRST
 from truepair.errors import RunFolderError, TruepairError
 from truepair.files import (
     clear_leftovers,
+    foreign_in,
     leftovers,
     locked,
     read_file,
@@ -37,51 +37,18 @@ from truepair.files import (
 from truepair.phrases import size
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """Paths of a run, and the rules for entering it."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.json"
-
-    @property
-    def vocabulary(self) -> Path:
-        return self.path / "vocabulary.json"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def timings(self) -> Path:
-        return self.path / "timings.jsonl"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def pairs(self) -> Path:
-        return self.path / "pairs.parquet"
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "state" / "checkpoint.safetensors"
+    def __init__(self, path: Path) -> None:
+        self.path, self.config, self.vocabulary = path, path / "config.json", path / "vocabulary.json"
+        self.metrics, self.timings = path / "metrics.jsonl", path / "timings.jsonl"
+        self.model, self.pairs, self.result = path / "model.safetensors", path / "pairs.parquet", path / "result.json"
+        self.checkpoint, self.lock = path / "state" / "checkpoint.safetensors", path / "state" / "lock"
 
     @property
     def finished(self) -> bool:
         return self.result.exists()
-
-    @property
-    def lock(self) -> Path:
-        return self.checkpoint.parent / "lock"
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -95,22 +62,14 @@ class RunFolder:
             yield
 
     def check_free(self) -> None:
-        """Refuse a folder without a run, and one that another process works in.
-
-        Raises:
-            RunFolderError: see above.
-        """
+        """Raises RunFolderError: the folder holds no run, or another process works in it."""
         self.read_config()
         if not self.finished:
             with self.owned():
                 pass
 
     def begin(self, config: dict[str, Any]) -> None:
-        """Write the configuration of a new run; for the owner of the folder.
-
-        Raises:
-            RunFolderError: something is there already.
-        """
+        """Write the configuration of a new run; for the owner of the folder. A RunFolderError where something is."""
         self.check_empty()
         write_json_atomically(self.config, config)
 
@@ -125,15 +84,7 @@ class RunFolder:
                 f"{self.path} already holds a run; nothing was changed. Choose another --out, or continue that run "
                 f"with --resume {self.path}"
             )
-        try:
-            state = self.lock.parent
-            used = self.path.exists() and set(self.path.iterdir()) - {*leftovers(self.path), state}
-            used = used or (state.exists() and set(state.iterdir()) - {self.lock, *leftovers(state)})
-        except NotADirectoryError as error:
-            raise RunFolderError(f"{self.path} is a file; expected a folder. Choose another --out") from error
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}; choose another --out") from error
-        if used:
+        if foreign_in(self.path, self.lock):
             raise RunFolderError(
                 f"{self.path} exists and is not an empty folder; nothing was changed. Choose another --out"
             )
@@ -167,11 +118,7 @@ class RunFolder:
         return config
 
     def read_result(self) -> dict[str, Any]:
-        """The figures of a finished run.
-
-        Raises:
-            RunFolderError: they are damaged.
-        """
+        """The figures of a finished run. Raises RunFolderError: they are damaged."""
         result = read_json_object(self.result, "the figures of a finished run", error=RunFolderError)
         for part in ("method", "pairs", "best_epoch", "dev", "test", "division", "detection"):
             if part not in result:

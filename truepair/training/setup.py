@@ -75,6 +75,7 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
     """
     from truepair import __version__
 
+    train = splits["train"]
     return {
         "truepair": __version__,
         "data": setup.data,
@@ -84,7 +85,8 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
             else {"name": pairs.name, "count": len(pairs), "fingerprint": fingerprint(pairs)}
             for name, pairs in splits.items()
         },
-        **classes_of(splits["train"]),
+        # Nothing without labels, so that runs of before there were any go on.
+        **({} if train is None or train.labels is None else {"classes": list(train.class_names)}),
         "method": {"name": method.name, "options": asdict(method.config)},
         "model": {"name": setup.model.name, **asdict(setup.model)},  # type: ignore[call-overload]
         **({} if setup.preparation is None else setup.preparation.record()),
@@ -94,17 +96,8 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
     }
 
 
-def classes_of(train: Pairs | None) -> dict[str, Any]:
-    """The names of the classes in order; nothing without labels, so that runs of before there were any go on."""
-    return {} if train is None or train.labels is None else {"classes": list(train.class_names)}
-
-
 def fingerprint(pairs: Pairs) -> str:
-    """A short hash of captions, table, labels and features; refuses features that are not finite in the same pass.
-
-    Raises:
-        InputError: see above.
-    """
+    """A short hash of captions, table, labels and features. Raises InputError for features that are not finite."""
     digest = hashlib.sha256()
     for caption in pairs.texts.captions:
         digest.update(caption.encode("utf-8") + b"\0")

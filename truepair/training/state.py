@@ -47,19 +47,15 @@ class TrainingState:
 
     def save(self, path: Path) -> None:
         """Write the state to one `.safetensors` file, atomically."""
-        tensors: dict[str, Tensor] = {}
-        for name, tensor in self.engine.state_dict().items():
-            tensors[f"engine/{name}"] = tensor
-        for name, tensor in (self.auxiliary.state_dict() if self.auxiliary else {}).items():
-            tensors[f"auxiliary/{name}"] = tensor
         optimizer = self.optimizer.state_dict()
-        for index, entries in optimizer["state"].items():
-            for name, tensor in entries.items():
-                tensors[f"optimizer/{index}/{name}"] = tensor
-        for name, tensor in self.memory.tensors().items():
-            tensors[f"memory/{name}"] = tensor
-        for name, tensor in self.memory.notes().items():
-            tensors[f"notes/{name}"] = tensor
+        parts = {
+            "engine": self.engine.state_dict(),
+            "auxiliary": self.auxiliary.state_dict() if self.auxiliary else {},
+            **{f"optimizer/{index}": entries for index, entries in optimizer["state"].items()},
+            "memory": self.memory.tensors(),
+            "notes": self.memory.notes(),
+        }
+        tensors = {f"{part}/{name}": tensor for part, entries in parts.items() for name, tensor in entries.items()}
         described = {"run": self.run, "cursor": asdict(self.cursor), "param_groups": optimizer["param_groups"]}
         write_bytes_atomically(path, tensor_bytes(tensors, described))
 

@@ -16,6 +16,7 @@ from truepair.data.formats.scenes.scene_captions import (
 )
 from truepair.data.formats.scenes.scene_drawing import COLOURS, KINDS, PLACES, SIZES, TEXTURES
 from truepair.data.formats.scenes.scenes import draw_scenes
+from truepair.data.formats.scenes.source import scene_pairs
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig
 from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
@@ -37,7 +38,6 @@ from truepair.pages.analysis.probes import (
     probe_scenes,
     said_axis,
     scene_exam,
-    scene_pairs,
     scene_questions,
     summary,
     with_noise,

@@ -8,9 +8,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from truepair.audit.scoring.row_ranges import row_ranges, whole
+from truepair.audit.scoring.row_ranges import row_ranges
 from truepair.data.collection import Collection
 from truepair.data.pairs import Array, IntArray
+from truepair.phrases import printable
 
 # Signs that carry the sentence, not the meaning. Others stay: "keycap: #" is not "keycap: *".
 PUNCTUATION = re.compile(r"""[.,;:!?¡¿'"‘’“”„«»()\[\]{}/\\…–—_-]+""")
@@ -37,7 +38,7 @@ def caption_classes(collection: Collection, rows: IntArray) -> tuple[IntArray, I
 
 
 def plain(caption: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", whole(caption)).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", printable(caption)).casefold().split())
 
 
 def words_of(caption: str) -> str:

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truepair.audit.duplicates.captions import caption_classes
-from truepair.audit.duplicates.images import (
-    Read,
-    image_classes,
-    own_reader,
-    vector_classes,
-    vectors_of_images,
-)
+from truepair.audit.duplicates.images import image_classes, own_reader, vector_classes, vectors_of_images
 from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
 from truepair.data.collection import Collection
@@ -27,8 +21,6 @@ def find_duplicates(
     collection: Collection,
     rows: IntArray,
     *,
-    image_vectors: Read | None = None,
-    text_vectors: Read | None = None,
     near: float | None = None,
     seed: int = 0,
     most: int = MOST_GROUPS,
@@ -42,7 +34,8 @@ def find_duplicates(
     - near-image: linked by a cosine of at least `near`: of 16 × 16 pixels where the pictures are in memory (0.995), of
       features (0.995), of embeddings (0.97; all centred). Up to 20,000 images every link is found, beyond that those
       that sorting by signs finds (over 95 % of those just above the limit, more of the closer ones).
-    - same-caption: equal but for case, spaces and Unicode forms, on images that hold different bytes.
+    - same-caption: equal but for case, spaces and Unicode forms, on images that hold different bytes. Where there are
+      no words, vectors of texts that are equal byte for byte.
     - near-caption: the same words in another order, or with other punctuation.
     - same-pair: the same image bytes and the same caption.
 
@@ -50,9 +43,6 @@ def find_duplicates(
 
     Args:
         rows: (M,) ascending rows of the collection.
-        image_vectors, text_vectors: (start, stop) → (n, D) vectors of the images and texts of the rows
-            [start, stop); collections of features or embeddings have their own. Text vectors are compared, byte for
-            byte, where a collection has no words.
         near: another limit, in (0, 1].
         seed: of the random projections.
         most: groups that are kept of each kind, the largest.
@@ -64,9 +54,9 @@ def find_duplicates(
         raise InputError(f"near is {near}; expected a cosine in (0, 1], such as 0.995")
     if not len(rows):
         return []
-    read = image_vectors or own_reader(collection, 0)
+    read = own_reader(collection, 0)
     captions, words = caption_classes(collection, rows)
-    texts = text_vectors or own_reader(collection, 1)
+    texts = own_reader(collection, 1)
     if texts is not None and (captions < 0).all():
         captions = words = vector_classes(texts, rows)
     found: dict[str, list[IntArray]] = {}

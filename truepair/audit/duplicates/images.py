@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.duplicates.captions import digest, numbered
-from truepair.audit.scoring.row_ranges import row_ranges, vectors_at, whole
+from truepair.audit.scoring.row_ranges import row_ranges, vectors_at
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray
 from truepair.data.repeats import bytes_digest
+from truepair.phrases import printable
 
 Read = Callable[[int, int], Array]
 SIDE = 16
@@ -64,7 +65,7 @@ def image_classes(collection: Collection, rows: IntArray, read: Read | None) -> 
     names = np.empty(len(rows), dtype=np.uint64)
     for piece, start, stop in row_ranges(rows):
         called = collection.image_names(start, stop)
-        names[piece] = [digest(whole(called[row - start])) for row in rows[piece]]
+        names[piece] = [digest(printable(called[row - start])) for row in rows[piece]]
     return vector_classes(read, rows), numbered(names)
 
 
@@ -85,12 +86,13 @@ def vectors_of_images(
     Pixels are centred; features and embeddings are centred and brought to spread one in each dimension. Mean and spread
     are those of up to 4096 of the rows.
     """
-    if isinstance(collection, PairsCollection) and read is None:
+    if isinstance(collection, PairsCollection):
         images, index = collection.pairs.images, collection.pairs.image_index
         if images.pictures is not None:
             pictures = images.pictures
             return prepared(lambda at: thumbnails(pictures, index[at]), rows, near or NEAR_PICTURES, spread=False)
-        return prepared(lambda at: flattened(images.features, index[at]), rows, near or NEAR_FEATURES)
+        held, near = images.features, near or NEAR_FEATURES
+        return prepared(lambda at: held[index[at]].reshape(len(at), -1).astype(np.float32), rows, near)
     if read is None:
         return None
     return prepared(lambda at: vectors_at(read, at), rows, near or NEAR_EMBEDDINGS)
@@ -122,8 +124,3 @@ def thumbnails(pictures: Array, index: IntArray) -> Array:
 
     small = [Image.fromarray(pictures[image]).resize((SIDE, SIDE), Image.Resampling.BOX) for image in index]
     return np.stack([np.asarray(picture, dtype=np.float32).reshape(-1) for picture in small])
-
-
-def flattened(features: Array, index: IntArray) -> Array:
-    rows: Array = np.asarray(features[index]).reshape(len(index), -1).astype(np.float32)
-    return rows

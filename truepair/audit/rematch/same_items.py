@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from truepair.audit.duplicates.captions import digest
-from truepair.audit.scoring.row_ranges import row_ranges, whole, words_at
+from truepair.audit.scoring.row_ranges import row_ranges, words_at
 from truepair.data.collection import Collection, EmbeddingCollection, PairsCollection
 from truepair.data.pairs import IntArray
 from truepair.data.repeats import bytes_digest
+from truepair.phrases import printable
 
 MOST_CAPTIONS = 100
 """A name that more rows share is no name of one image."""
@@ -60,12 +61,12 @@ def name_numbers(collection: Collection, start: int, stop: int) -> IntArray:
     names = collection.image_names(start, stop)
     if names == collection.ids(start, stop):
         return np.zeros(stop - start, dtype=np.int64)
-    return signed([digest(whole(name)) if name else 0 for name in names])
+    return signed([digest(printable(name)) if name else 0 for name in names])
 
 
 def caption_numbers(captions: Sequence[str], otherwise: IntArray) -> IntArray:
     """(n,) numbers of captions by their words; `otherwise` (n,) where there are none."""
-    words = (" ".join(whole(caption).split()).casefold() for caption in captions)
+    words = (" ".join(printable(caption).split()).casefold() for caption in captions)
     numbers = signed([digest(text) if text else 0 for text in words])  # a digest is never 0
     return np.where(numbers == 0, otherwise, numbers)
 

@@ -21,7 +21,6 @@ from truepair.audit.scoring.chunks import (
     chunk_bytes,
     draw_bank,
     read_units,
-    threads,
     unit_vectors,
     usable_rows,
 )
@@ -36,6 +35,7 @@ from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE,
 from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import IntArray
+from truepair.device import threads
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically
 from truepair.progress import Progress

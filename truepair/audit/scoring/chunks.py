@@ -6,9 +6,7 @@ collection, the bank and its range of rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -38,8 +36,7 @@ _ENOUGH_MORE = 4
 """Where a draw meets unusable rows, the next one is so many times as large."""
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """Rows of a collection as unit vectors, those that can be scored, and the others.
 
     Attributes:
@@ -87,17 +84,6 @@ def chunk_bytes(collection: EmbeddingCollection, bank: Bank, start: int, stop: i
     return tensor_bytes({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
 
 
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Within the block torch computes on so many threads; None leaves their number as it is."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def draw_bank(collection: EmbeddingCollection, size: int, *, seed: int, neighbours: int) -> Bank:
     """A bank of `size` usable rows drawn over the whole collection, or of all where there are fewer; an InputError
     where none can be used.
@@ -139,10 +125,6 @@ def read_units(collection: EmbeddingCollection, rows: IntArray) -> Units:
 
 
 def joined(parts: list[Units]) -> Units:
-    return Units(
-        np.concatenate([part.rows for part in parts]),
-        torch.cat([part.images for part in parts]),
-        torch.cat([part.texts for part in parts]),
-        np.concatenate([part.unusable for part in parts]),
-        np.concatenate([part.reason for part in parts]),
-    )
+    rows, images, texts, unusable, reason = zip(*parts, strict=True)
+    numbers = (np.concatenate(column) for column in (rows, unusable, reason))
+    return Units(next(numbers), torch.cat(images), torch.cat(texts), *numbers)

@@ -16,9 +16,10 @@ from importlib import import_module
 from typing import Any
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import chunk_bytes, threads
+from truepair.audit.scoring.chunks import chunk_bytes
 from truepair.audit.scoring.scoring_folder import Span
 from truepair.data.collection import EmbeddingCollection
+from truepair.device import threads
 from truepair.errors import InputError, TruepairError
 
 RETRIES = 5

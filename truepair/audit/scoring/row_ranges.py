@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from truepair.data.pairs import Array, IntArray
+from truepair.phrases import printable
 
 GAP = 64
 MOST = 4096
@@ -32,7 +33,7 @@ def words_at(read: Callable[[int, int], list[str]], rows: IntArray) -> list[str]
     found: list[str] = []
     for piece, start, stop in row_ranges(rows):
         here = read(start, stop)
-        found += [whole(here[row - start]) for row in rows[piece].tolist()]
+        found += [printable(here[row - start]) for row in rows[piece].tolist()]
     return found
 
 
@@ -40,12 +41,3 @@ def vectors_at(read: Callable[[int, int], Array], rows: IntArray) -> Array:
     """What `read(start, stop)` gives for ascending rows, (n, D) float32."""
     parts = [np.asarray(read(start, stop))[rows[piece] - start] for piece, start, stop in row_ranges(rows)]
     return np.concatenate(parts).astype(np.float32, copy=False)
-
-
-def whole(text: str) -> str:
-    """The text without lone surrogates, which JSON can hold and no file can."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text

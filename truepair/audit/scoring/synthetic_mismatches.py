@@ -172,5 +172,4 @@ def word_directions(captions: tuple[str, ...], seed: int) -> Array:
 
 def unit(rows: Array) -> Array:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Array = (rows / np.where(length > 0, length, 1.0)).astype(np.float32)
-    return scaled
+    return (rows / np.where(length > 0, length, 1.0)).astype(np.float32)

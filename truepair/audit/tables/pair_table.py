@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.result import INDICATORS, AuditResult
-from truepair.audit.scoring.row_ranges import whole, words_at
+from truepair.audit.scoring.row_ranges import words_at
 from truepair.data.pair_columns import AUDIT, SHARED, described_schema
 from truepair.data.pairs import IntArray
 from truepair.files import atomic_file, writing
+from truepair.phrases import printable
 
 ROWS = 50_000
 PROBLEM_COLUMNS = {
@@ -31,14 +32,6 @@ DUPLICATE_COLUMNS = {
 }
 
 
-def write_pairs(result: AuditResult, path: Path) -> None:
-    """Write the table of an audit; the columns are those of `data.pair_columns`, described in the schema's metadata.
-
-    Of one row group (50,000 pairs) at a time, ids and captions are in memory; of the proposals, all captions and names.
-    """
-    write_tables(path, columns_of(result), pair_tables(result))
-
-
 def write_problems(result: AuditResult, path: Path) -> None:
     """Write every problem of an audit, also where there is none."""
 
@@ -47,7 +40,7 @@ def write_problems(result: AuditResult, path: Path) -> None:
             piece = result.problems[start : start + ROWS]
             columns = {name: [getattr(problem, name) for problem in piece] for name in PROBLEM_COLUMNS}
             for name in ("entry", "file", "reason", "detail"):
-                columns[name] = [whole(text) for text in columns[name]]
+                columns[name] = [printable(text) for text in columns[name]]
             yield columns
 
     write_tables(path, PROBLEM_COLUMNS, tables())
@@ -109,7 +102,9 @@ def columns_of(result: AuditResult) -> dict[str, tuple[str, str]]:
 
 
 def pair_tables(result: AuditResult) -> Iterator[dict[str, Any]]:
-    """Row group by row group."""
+    """The columns of `pairs.parquet`, a row group after the other: of 50,000 pairs at a time, ids and captions are in
+    memory; of the proposals, all captions and names.
+    """
     verdict, collection = result.verdict, result.collection
     some = {**proposals(result), **memberships(result)}
     for start in range(0, len(result), ROWS):

@@ -13,11 +13,10 @@ import numpy as np
 from truepair import __version__
 from truepair.audit.duplicates.find import MOST_GROUPS
 from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
-from truepair.audit.scoring.row_ranges import whole
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
-from truepair.phrases import are, counted, percent, percent_span
+from truepair.phrases import are, counted, percent, percent_span, printable
 
 SCORED_BY = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",
@@ -136,11 +135,11 @@ def worst_of(result: AuditResult, count: int) -> IntArray:
 def plain(value: Any) -> Any:
     """The same in what JSON knows; NaN and infinity become None."""
     if isinstance(value, dict):
-        return {whole(str(key)): plain(entry) for key, entry in value.items()}
+        return {printable(str(key)): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(entry) for entry in value]
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int) else whole(str(value))
+    return value if value is None or isinstance(value, bool | int) else printable(str(value))

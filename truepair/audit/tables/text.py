@@ -9,13 +9,7 @@ import unicodedata
 import numpy as np
 
 from truepair.audit.result import AuditResult
-from truepair.audit.tables.summary import (
-    duplicates_of,
-    problems_of,
-    statement,
-    swaps_of,
-    worst_of,
-)
+from truepair.audit.tables.summary import duplicates_of, problems_of, statement, swaps_of, worst_of
 from truepair.audit.warnings import warnings_of
 from truepair.phrases import counted, percent, percent_span
 
@@ -31,7 +25,8 @@ def summary_text(result: AuditResult) -> str:
     width = max(len(title) for title, _ in lines)
     text = "\n".join(f"{title.ljust(width)}  {said}" for title, said in lines)
     for warning in warnings_of(result):
-        text += "\n\n" + wrapped(f"Careful: {warning}")
+        said = f"Careful: {warning}".replace(" %", "\u00a0%")  # a number keeps its %
+        text += "\n\n" + textwrap.fill(said, WARNING, break_on_hyphens=False).replace("\u00a0", " ")
     if not len(result):
         return text
     first = "The worst pairs" if result.verdict.flagged.any() else "The lowest pairs; none of them is flagged"
@@ -120,11 +115,6 @@ def one_line(text: str, columns: int) -> str:
     while columns_of(flat) >= columns:
         flat = flat[:-1]
     return flat + "…"
-
-
-def wrapped(text: str) -> str:
-    """The text in lines of at most 110 columns; a number keeps its %."""
-    return textwrap.fill(text.replace(" %", "\u00a0%"), WARNING, break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from truepair.audit.result import AuditResult
-from truepair.audit.tables.pair_table import write_duplicates, write_pairs, write_problems
+from truepair.audit.tables.pair_table import columns_of, pair_tables, write_duplicates, write_problems, write_tables
 from truepair.audit.tables.summary import facts_of
 from truepair.files import write_json_atomically, write_text_atomically
 
@@ -30,7 +30,7 @@ def write_audit(
     with the name of each before. A TruepairError where one cannot be written.
     """
     steps: dict[str, Callable[[Path], None]] = {
-        "pairs.parquet": lambda path: write_pairs(result, path),
+        "pairs.parquet": lambda path: write_tables(path, columns_of(result), pair_tables(result)),
         "problems.parquet": lambda path: write_problems(result, path),
         "duplicates.parquet": lambda path: write_duplicates(result, path),
     }

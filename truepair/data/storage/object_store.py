@@ -35,6 +35,12 @@ def is_url(source: str | Path) -> bool:
     return found is not None and (isinstance(source, Path) or text.startswith("/", found.end()))
 
 
+def two_arrays(source: str | Path) -> list[str]:
+    """The names of both arrays of "images.npy,texts.npy"; none where the source is something else."""
+    parts = [part.strip() for part in str(source).split(",")]
+    return parts if len(parts) == 2 and all(part.endswith(".npy") for part in parts) else []
+
+
 def scheme_of(url: str) -> str:
     """What stands before "://" of a URL that can be read: it is plain, and nothing secret is in it.
 

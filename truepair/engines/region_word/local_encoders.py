@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
+from truepair.engines.encoders import WordEncoder
 from truepair.engines.gru import read_both_ways
 from truepair.engines.pooling import element_mask
 from truepair.engines.region_word.self_attention import xavier_linear
@@ -31,15 +32,12 @@ class LinearRegionEncoder(nn.Module):
         return vectors.masked_fill(~element_mask(lengths, longest, features.device)[..., None], 0.0)
 
 
-class DroppingWordEncoder(nn.Module):
+class DroppingWordEncoder(WordEncoder):
     """Word ids (B, W) → (B, W, D): embedding, dropout, Bi-GRU whose directions are averaged, L2-normalised."""
 
     def __init__(self, vocabulary_size: int, width: int, word_width: int, dropout: float) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(vocabulary_size, word_width)
+        super().__init__(vocabulary_size, width, word_width)
         self.dropout = nn.Dropout(dropout)
-        self.read = nn.GRU(word_width, width, batch_first=True, bidirectional=True)
-        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
     def forward(self, texts: TextBatch) -> Tensor:
         vectors, words = self.embed.weight, texts.words

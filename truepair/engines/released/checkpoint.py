@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from torch import Tensor
 
 from truepair.engines.released.global_model import GlobalLayout
 from truepair.engines.released.layout import PARTS, Architecture, Layout, listed
-from truepair.engines.released.sgraf import SGRAFLayout, UGNCLLayout, has_two_projections
+from truepair.engines.released.sgraf import SGRAFLayout, UGNCLLayout
 from truepair.engines.released.torch_file import SkippedArray, read_torch_file
 from truepair.engines.retrieval_model import blank_engine
 from truepair.errors import InputError
@@ -87,9 +88,7 @@ def read_released(path: Path | str) -> list[ReleasedModel]:
                 f"{path}: trained with {name}, that is with vectors of {side} that are not normalised; the engines "
                 "here always normalise them, so their similarities would be others"
             )
-    small = (
-        str | int | float | argparse.Namespace | None
-    )  # what says something about a checkpoint, and is not its content
+    small = str | int | float | argparse.Namespace | None  # says something about a checkpoint, and is not its content
     source = {key: plain(value) for key, value in content.items() if isinstance(key, str) and isinstance(value, small)}
     networks = []
     for entry in entries:
@@ -138,7 +137,7 @@ def layout_of(released: dict[str, Tensor]) -> Layout:
     """Whose code wrote a network, as the names of its parameters say."""
     if not any(name.startswith("sim_enc.") for name in released):
         return GlobalLayout()
-    return UGNCLLayout() if has_two_projections(released) else SGRAFLayout()
+    return UGNCLLayout() if any(re.match(r"img_enc\.fc[12]\.", name) for name in released) else SGRAFLayout()
 
 
 def state_dicts(place: str, value: Any) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
+from truepair import phrases
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.engines.regions_and_words import InputSizes
 from truepair.engines.retrieval_model import Needs
@@ -121,6 +122,5 @@ def shapes(place: str, released: Mapping[str, Tensor], expected: Mapping[str, in
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first few of some names, and how many there are."""
-    names = list(names)
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    """The first few of some names, and how many more there are."""
+    return phrases.listed(list(names), 4)

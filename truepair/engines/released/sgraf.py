@@ -128,8 +128,3 @@ class UGNCLLayout(SGRAFLayout):
                 "evidence by which UGNCL's two views are scored together"
             )
         return Needs(views=2, view_temperature=float(temperature))
-
-
-def has_two_projections(names: Mapping[str, Any]) -> bool:
-    """Whether parameters of this name are those of UGNCL's image encoder."""
-    return any(re.match(r"img_enc\.fc[12]\.", name) for name in names)

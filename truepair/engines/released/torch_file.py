@@ -37,7 +37,10 @@ class NumberKind:
 
 
 class SkippedArray:
-    """Stands in for `numpy.ndarray`: a value of each training pair, left unread."""
+    """Stands in for `numpy.ndarray` and what makes one: a value of each training pair, left unread."""
+
+    def __init__(self, *_options: Any) -> None:
+        pass
 
     def __setstate__(self, state: Any) -> None:
         pass
@@ -50,11 +53,6 @@ def number(kind: Any = None, data: Any = None, *_options: Any) -> Any:
     return None
 
 
-def skipped_array(*_options: Any) -> SkippedArray:
-    """Stands in for `numpy.….._reconstruct`."""
-    return SkippedArray()
-
-
 # As pairs (what is called, name in the file), also for Namespace: they come and go without touching what a program that
 # uses this package has allowed by itself.
 KNOWN: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [
@@ -62,7 +60,7 @@ KNOWN: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [
     (NumberKind, "numpy.dtype"),
     (SkippedArray, "numpy.ndarray"),
     *((number, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
-    *((skipped_array, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
+    *((SkippedArray, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
 ]
 
 

@@ -29,7 +29,8 @@ import torch
 from truepair.data.formats.scenes.scene_captions import CAPTIONS, RELATION_WORDS
 from truepair.data.formats.scenes.scene_drawing import COLOURS, KINDS, PLACES, SIZES, TEXTURES
 from truepair.data.formats.scenes.scenes import Scenes, draw_scenes
-from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
+from truepair.data.formats.scenes.source import scene_pairs
+from truepair.data.pairs import Array, IntArray
 from truepair.engines.retrieval_model import RetrievalModel
 from truepair.errors import InputError
 from truepair.evaluation.subspaces import encode_parts
@@ -235,21 +236,6 @@ def with_noise(exam: Exam, noise: float, seed: int) -> Exam:
     return Exam(
         {part: blurred(torch.from_numpy(values), noise, draws).numpy() for part, values in exam.parts.items()},
         exam.questions,
-    )
-
-
-def scene_pairs(scenes: Scenes) -> Pairs:
-    """The scenes as pairs: image i and its captions, texts 5i to 5i + 4."""
-    count = len(scenes.ids)
-    return Pairs(
-        images=Images(scenes.features, tuple(scenes.ids)),
-        texts=Texts(
-            tuple(caption for captions in scenes.captions for caption in captions),
-            tuple(f"{image}#{k}" for image in scenes.ids for k in range(CAPTIONS)),
-        ),
-        image_index=np.repeat(np.arange(count, dtype=np.int64), CAPTIONS),
-        text_index=np.arange(count * CAPTIONS, dtype=np.int64),
-        name="new drawings",
     )
 
 

@@ -100,8 +100,7 @@ class LinearMap:
 
     def centred(self, x: Tensor) -> Array:
         """ŷ − ȳ of n rows, (n, D_y)."""
-        mapped: Array = (x.double().numpy() - self.x_mean) @ self.weights
-        return mapped
+        return (x.double().numpy() - self.x_mean) @ self.weights
 
     def explained(self, x: Tensor, y: Tensor) -> float:
         """R² on other rows: 1 − Σ‖y − ŷ‖² / Σ‖y − ȳ‖² ≤ 1; below 0 where ȳ would guess better; 0 of a constant."""

@@ -101,18 +101,11 @@ def directions(similarity: Tensor, *, temperature: float, given: float) -> dict[
 def example(query: str, place: int, way: Direction, rows: Rows) -> SoftExample:
     """The match, the hardest others and the other at the top 10 %, for the query at `place` of the N."""
     queries, candidates = (rows.images, rows.texts) if query == "image" else (rows.texts, rows.images)
-    return SoftExample(
-        query,
-        int(queries[place]),
-        [
-            Candidate(
-                role,
-                int(candidates[other]),
-                *(float(values[place, other]) for values in way),
-            )
-            for role, other in roles(way.similarity[place], place)
-        ],
-    )
+    shown = [
+        Candidate(role, int(candidates[other]), *(float(values[place, other]) for values in way))
+        for role, other in roles(way.similarity[place], place)
+    ]
+    return SoftExample(query, int(queries[place]), shown)
 
 
 def roles(similarity: Tensor, match: int) -> list[tuple[str, int]]:

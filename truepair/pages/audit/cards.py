@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.result import AuditResult
-from truepair.audit.scoring.row_ranges import whole
 from truepair.audit.tables.summary import plain
 from truepair.errors import TruepairError
 from truepair.pages.kit.page import clipped
 from truepair.pages.kit.pictures import Picture, thumbnail
+from truepair.phrases import printable
 
 SIDE = 112  # pixels of the longer side of a picture
 BUDGET = 4_500_000  # bytes that all pictures of a page may take together
@@ -45,7 +45,7 @@ class Cards:
     def shown(self, row: int) -> Shown:
         collection = self.result.collection
         name, caption, image = (
-            whole(read(row, row + 1)[0]) for read in (collection.ids, collection.captions, collection.image_names)
+            printable(read(row, row + 1)[0]) for read in (collection.ids, collection.captions, collection.image_names)
         )
         source = self.source(row)
         if source is not None and len(source) > self.room:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from truepair import __version__
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.noise import inject_noise
 from truepair.data.open import load_splits
 from truepair.data.pairs import Pairs
-from truepair.device import resolve_device
+from truepair.device import resolve_device, threads
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation.retrieval import TABLE_FIGURES
@@ -45,22 +42,9 @@ class Part:
     job: Job
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Within the block torch computes on one thread.
-
-    For so small an engine a second one gains a tenth, costs several times the time where another program has the second
-    core, and changes the last digits of the figures.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@one_thread()
+# For so small an engine a second thread gains a tenth, costs several times the time where another program has the
+# second core, and changes the last digits of the figures.
+@threads(1)
 def run_demo(
     out: Path | str, *, source: str, epochs: int, noise: float, seed: int, model: GlobalConfig = SMALL
 ) -> dict[str, Any]:

@@ -55,8 +55,7 @@ def styled() -> Iterator[None]:
 def empty_figure(horizontal: str, vertical: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=COLUMN, dpi=DPI, layout="constrained")
     axes = figure.subplots()
-    axes.set_xlabel(horizontal)
-    axes.set_ylabel(vertical)
+    axes.set(xlabel=horizontal, ylabel=vertical)
     axes.grid(axis="y")
     return figure, axes
 

@@ -90,5 +90,5 @@ def nice_top(largest: float) -> float:
     return float(next(step * power for step in (1, 2, 4, 8, 10, 20) if step * power >= largest))
 
 
-def quarters(top: float, low: float = 0.0) -> list[float]:
-    return [low + (top - low) * quarter / 4 for quarter in range(5)]
+def quarters(top: float) -> list[float]:
+    return [top * quarter / 4 for quarter in range(5)]

@@ -41,8 +41,7 @@ def matrix(values: Array, names: tuple[str, ...], *, vertical: str, counts: bool
         figure = Figure(figsize=(SIZE, 0.84 * SIZE), dpi=DPI, layout="constrained")
         axes = figure.subplots()
         drawn = axes.imshow(np.ma.masked_invalid(shades), cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-        axes.set_xlabel("corrected label")
-        axes.set_ylabel(vertical)
+        axes.set(xlabel="corrected label", ylabel=vertical)
         step = -(-size // MOST_NAMED)
         ticks = range(0, size, step)
         labels = [clipped(names[tick], LETTERS) for tick in ticks]
@@ -77,8 +76,7 @@ def precision_recall_curves(curves: PrecisionRecall) -> Figure:
             handles += axes.plot(
                 curves.recall, precision, color=colour, linestyle=dashes, marker=marker, markevery=10, label=name
             )
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
         legend_above(figure, handles)
     return figure
 
@@ -102,10 +100,8 @@ def features_in_the_plane(planes: Planes, names: tuple[str, ...]) -> Figure:
             for column, (side, points) in enumerate(zip(("images", "texts"), sides, strict=True)):
                 axes = grid[row, column]
                 axes.set_title(f"{title}, {side}", fontsize=8)
-                axes.set_xticks([])
-                axes.set_yticks([])
-                axes.spines[:].set_visible(True)
-                axes.spines[:].set_color("#CCCCCC")
+                axes.set(xticks=[], yticks=[])
+                axes.spines[:].set(visible=True, color="#CCCCCC")
                 if points is None:
                     axes.text(0.5, 0.5, "no vectors to place", ha="center", va="center", transform=axes.transAxes)
                     continue
@@ -138,8 +134,7 @@ def within(axes: Axes, points: Array) -> None:
     """The same section of the plane for images and for texts."""
     low, high = points.min(axis=0), points.max(axis=0)
     room = 0.03 * (high - low) + 1e-6
-    axes.set_xlim(low[0] - room[0], high[0] + room[0])
-    axes.set_ylim(low[1] - room[1], high[1] + room[1])
+    axes.set(xlim=(low[0] - room[0], high[0] + room[0]), ylim=(low[1] - room[1], high[1] + room[1]))
 
 
 def largest_classes(labels: IntArray) -> list[int]:

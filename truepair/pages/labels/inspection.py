@@ -94,15 +94,6 @@ def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] 
     return (splits.train.images, pairs), ""
 
 
-def look_at(model: RetrievalModel, pairs: Pairs, *, seed: int, say: Callable[[str], None]) -> Trained:
-    """Retrieval by class, examples and planes of a model on labelled pairs."""
-    say("retrieval")
-    scores = score_classes(model, pairs)
-    found = examples(model, pairs, scores.items, seed=seed)
-    say("t-SNE")
-    return Trained(pairs, scores, found, planes(model, pairs, scores.items, seed=seed))
-
-
 def examples(model: RetrievalModel, pairs: Pairs, items: LabelledItems, *, seed: int) -> dict[str, list[Answer]]:
     """Five queries each way, drawn at random, with the five items found first (UOT-RCL, figure 5)."""
     rng = generator(seed, "label examples")
@@ -215,8 +206,12 @@ def inspect_labels(
     images, trained = None, None
     if data is not None:
         images, pairs = data
-        model = open_run(run).model.to(device or torch.device("cpu"))
-        trained = look_at(model, pairs, seed=config["training"]["seed"], say=say)
+        model, seed = open_run(run).model.to(device or torch.device("cpu")), config["training"]["seed"]
+        say("retrieval")
+        scores = score_classes(model, pairs)
+        found = examples(model, pairs, scores.items, seed=seed)
+        say("t-SNE")
+        trained = Trained(pairs, scores, found, planes(model, pairs, scores.items, seed=seed))
     reference = table.given if table.truth is None else table.truth
     return Inspection(
         name=run.resolve().name,

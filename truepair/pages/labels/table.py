@@ -61,14 +61,12 @@ class LabelTable:
     @cached_property
     def suspicion(self) -> Array:
         """(N,) float64 in [0, 1]: confidence × (1 − belief in the given label)."""
-        score: Array = self.confidence.astype(np.float64) * (1 - self.belief.astype(np.float64))
-        return score
+        return self.confidence.astype(np.float64) * (1 - self.belief.astype(np.float64))
 
     @cached_property
     def order(self) -> IntArray:
         """(N,) rows, most suspicious first: changed labels before kept ones, then by suspicion, then by row."""
-        order: IntArray = np.lexsort((self.row, -self.suspicion, self.corrected == self.given))
-        return order
+        return np.lexsort((self.row, -self.suspicion, self.corrected == self.given))
 
 
 def suspect_facts(table: LabelTable, row: int) -> dict[str, Any]:
@@ -148,5 +146,4 @@ def _share(name: str, columns: Any) -> Array:
     outside = np.flatnonzero(~((values >= 0) & (values <= 1 + ROUNDING)))
     if len(outside):
         raise InputError(f"{name}[{outside[0]}] is {values[outside[0]]}; expected a value in [0, 1]")
-    clipped: Array = np.minimum(values, 1)
-    return clipped
+    return np.minimum(values, 1)

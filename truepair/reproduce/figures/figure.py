@@ -11,31 +11,19 @@ from typing import Any
 
 from truepair.errors import InputError
 from truepair.reproduce.cells import Places, Record
-from truepair.reproduce.figures import from_records, from_runs, of_pairs
 from truepair.reproduce.figures.drawn import Drawn, write_figure
+from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
+from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
+from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
 
 OF_RECORDS: dict[str, Callable[..., Drawn]] = {
-    draw.__name__: draw
-    for draw in (
-        from_records.against_noise,
-        from_records.by_epoch,
-        from_records.sweep,
-        from_records.beliefs_by_epoch,
-    )
+    draw.__name__: draw for draw in (against_noise, by_epoch, sweep, beliefs_by_epoch)
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
-    draw.__name__: draw
-    for draw in (
-        from_runs.histograms,
-        from_runs.corrected_labels,
-        from_runs.plane_of_classes,
-        from_runs.subspaces,
-        of_pairs.agreements,
-        of_pairs.queries,
-    )
+    draw.__name__: draw for draw in (histograms, corrected_labels, plane_of_classes, subspaces, agreements, queries)
 }
 
 
@@ -78,7 +66,10 @@ def draw(name: str, results: Path, places: Places, out: Path) -> list[Path]:
     spec = read_figures()[name]
     if spec.runs:
         runs = {title: trained(run, places) for title, run in spec.runs.items()}
-        drawn = OF_RUNS[spec.draw](runs, **placed(spec, places))
+        options = {**spec.options}
+        if "source" in options:
+            options["source"] = places.source(options["source"])
+        drawn = OF_RUNS[spec.draw](runs, **options)
     else:
         titles = read_specs()[0][spec.table].titles
         rows = {row: titles[row] for row in spec.rows.split()}
@@ -110,8 +101,3 @@ def trained(run: str, places: Places) -> RunFolder:
     cell = next(cell for cell in read_specs()[0][table].cells if cell.name == name)
     cell.measure(places)
     return RunFolder(places.runs / run)
-
-
-def placed(spec: FigureSpec, places: Places) -> dict[str, Any]:
-    """The options, with the path of the data they name."""
-    return spec.options | ({"source": places.source(spec.options["source"])} if "source" in spec.options else {})

@@ -33,8 +33,7 @@ def estimate_picture(audits: Filled) -> Figure:
             panels[i, 0].set_ylabel("estimated noise rate (%)")
         for axes in panels[-1]:
             axes.set_xlabel("true noise rate (%)")
-        panels[0, 0].set_xlim(-3, 73)
-        panels[0, 0].set_ylim(-3, 103)
+        panels[0, 0].set(xlim=(-3, 73), ylim=(-3, 103))
         right = Line2D([], [], color=BLACK, linewidth=0.6, label="right")
         legend_above(figure, [*(Line2D([], [], **look) for look in looks.values()), right])
     return figure

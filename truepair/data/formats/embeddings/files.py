@@ -31,7 +31,7 @@ from truepair.data.formats.embeddings.shards import RowNames, Shard, ShardReader
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.selection import Selection
-from truepair.data.storage.object_store import is_url
+from truepair.data.storage.object_store import is_url, two_arrays
 from truepair.data.storage.stored_path import FilePath, StoredPath, as_path, name_in
 from truepair.encoders.decode import read_picture
 from truepair.errors import InputError, TruepairError
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 def is_embeddings(source: str | Path) -> bool:
     """Whether the source is two arrays, a folder that holds them, or one with `img_emb/` or `text_emb/`."""
-    if _two_files(source) is not None:
+    if two_arrays(source):
         return True
     folder = as_path(source)
     return _is_clip_retrieval(folder) or all((folder / name).is_file() for name in _ALIGNED)
@@ -58,10 +58,10 @@ def open_embeddings(source: str | Path) -> EmbeddingFiles:
     A shard that cannot be used (an array missing, damaged, cut short, of another length or width) is listed in
     `problems`, and its rows are no part of the collection. Metadata that cannot be used leave captions empty.
     """
-    two = _two_files(source)
-    if two is not None:
-        name, reader = ",".join(path.name for path in two), ShardReader(two[0].parent)
-        shards = reader.open("", *two, None)
+    if two := two_arrays(source):
+        images, texts = map(as_path, two)
+        name, reader = f"{images.name},{texts.name}", ShardReader(images.parent)
+        shards = reader.open("", images, texts, None)
     else:
         root = as_path(source) if is_url(source) else Path(source).resolve()
         name, reader = root.name, ShardReader(root)
@@ -233,13 +233,6 @@ class Embeddings(Format):
 
     def open(self, source: str | Path, split: str | None, reading: Reading) -> EmbeddingFiles:
         return open_embeddings(source)
-
-
-def _two_files(source: str | Path) -> tuple[FilePath, FilePath] | None:
-    parts = [part.strip() for part in str(source).split(",")]
-    if len(parts) != 2 or not all(part.endswith(".npy") for part in parts):
-        return None
-    return as_path(parts[0]), as_path(parts[1])
 
 
 def _is_clip_retrieval(folder: FilePath) -> bool:

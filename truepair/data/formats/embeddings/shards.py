@@ -127,7 +127,10 @@ class ShardReader:
     def numbered(self) -> list[Shard]:
         """The usable shards of clip-retrieval's layout, by number."""
         files = {part: self._files(part) for part in _PARTS}
-        _expect_headers([*files["img_emb"].values(), *files["text_emb"].values()])
+        for path in (*files["img_emb"].values(), *files["text_emb"].values()):
+            with suppress(OSError, InputError):  # told when it is opened
+                if isinstance(path, StoredPath):  # one after the other they would take a thousand shards minutes
+                    path.expect(0, min(HEADER_BYTES, path.size))
         shards = []
         for number in sorted(files["img_emb"] | files["text_emb"]):
             missing = next((part for part in ("img_emb", "text_emb") if number not in files[part]), None)
@@ -225,11 +228,3 @@ class ShardReader:
 
 def _digits(path: FilePath) -> str:
     return path.stem.rpartition("_")[2]
-
-
-def _expect_headers(paths: Sequence[FilePath]) -> None:
-    """One after the other they would take a thousand shards minutes."""
-    for path in paths:
-        with suppress(OSError, InputError):  # told when it is opened
-            if isinstance(path, StoredPath):
-                path.expect(0, min(HEADER_BYTES, path.size))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truepair.errors import InputError
+from truepair.phrases import listed
 
 SPELLINGS = {"train": ("train", "tr"), "dev": ("dev", "val", "valid", "va"), "test": ("test", "te")}
 IMAGES = ("I_{}", "{}_img", "{}_imgs", "{}_imgs_deep", "{}_images")
@@ -72,5 +73,4 @@ def _ways(patterns: tuple[str, ...], split: str) -> str:
 
 
 def _listing(names: Collection[str]) -> str:
-    shown = sorted(names)[:12]
-    return ", ".join(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "") or "no arrays"
+    return listed(sorted(names)) or "no arrays"

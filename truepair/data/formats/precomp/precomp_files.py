@@ -14,6 +14,7 @@ from truepair.data.repeats import copies
 from truepair.data.splits import named
 from truepair.errors import InputError
 from truepair.files import map_npy, read_file
+from truepair.phrases import listed
 
 _CHUNK_BYTES = 16 * 2**20
 
@@ -128,7 +129,7 @@ def files_of(folder: Path) -> set[str]:
 
 def listing(names: set[str]) -> str:
     shown = sorted(name for name in names if not name.startswith("."))
-    return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "") or "no files"
+    return listed(shown) or "no files"
 
 
 def _map_features(path: Path) -> tuple[Array | None, str]:

@@ -76,11 +76,9 @@ def write_captions(shapes: Sequence[Shape], rng: np.random.Generator) -> tuple[t
     """Five captions of the scene, and for each the template (0-2) and the speaker (0-2) behind it."""
     templates = rng.integers(TEMPLATES, size=CAPTIONS).tolist()
     speakers = rng.integers(SPEAKERS, size=CAPTIONS).tolist()
-    captions = tuple(
-        _sentence(write(shapes, template, speaker, rng))
-        for write, template, speaker in zip(_WRITERS, templates, speakers, strict=True)
-    )
-    return captions, templates, speakers
+    said = zip(_WRITERS, templates, speakers, strict=True)
+    phrases = [write(shapes, template, speaker, rng) for write, template, speaker in said]
+    return tuple(f"{phrase[0].upper()}{phrase[1:]}." for phrase in phrases), templates, speakers
 
 
 def relation(one: Shape, other: Shape) -> int:
@@ -169,7 +167,3 @@ def _join(phrases: Sequence[str]) -> str:
 
 def _shuffled(shapes: Sequence[Shape], rng: np.random.Generator) -> list[Shape]:
     return [shapes[index] for index in rng.permutation(len(shapes))]
-
-
-def _sentence(phrase: str) -> str:
-    return phrase[0].upper() + phrase[1:] + "."

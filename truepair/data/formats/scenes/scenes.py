@@ -10,11 +10,11 @@ Which part of a scene is known to whom is fixed by construction:
 `SceneFactors` records all three, so that what a representation keeps and drops can be measured.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import combinations
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -125,14 +125,13 @@ def draw_scenes(count: int, *, seed: int, split: str = "train", workers: int = 1
         raise InputError(f"seed is {seed}; expected a whole number from 0 to {2**32 - 1}.")
     if split not in SPLITS:
         raise InputError(f"split is {split!r}; expected one of {', '.join(SPLITS)}.")
-    draw = partial(_draw_chunk, seed, SPLITS.index(split))
-    chunks = [range(start, min(start + 100, count)) for start in range(0, count, 100)]
+    draw = partial(_draw_one, seed, SPLITS.index(split))
     if workers == 1:
-        drawn = list(chain.from_iterable(map(draw, chunks)))
+        drawn = [draw(index) for index in range(count)]
     else:
         # Forking a process in which torch or BLAS runs threads can hang; a fresh process cannot.
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            drawn = list(chain.from_iterable(pool.map(draw, chunks)))
+            drawn = list(pool.map(draw, range(count), chunksize=100))
     return Scenes(
         pictures=np.stack([scene.picture for scene in drawn]),
         captions=[scene.captions for scene in drawn],
@@ -140,10 +139,6 @@ def draw_scenes(count: int, *, seed: int, split: str = "train", workers: int = 1
         factors=_factors(drawn),
         ids=[f"scene-{split}-{index:05d}" for index in range(count)],
     )
-
-
-def _draw_chunk(seed: int, split: int, indices: Sequence[int]) -> list[_Drawn]:
-    return [_draw_one(seed, split, index) for index in indices]
 
 
 def _draw_one(seed: int, split: int, index: int) -> _Drawn:
@@ -197,16 +192,9 @@ def _arrange(radii: Sequence[float], rng: np.random.Generator) -> tuple[list[int
             x = min(max(_CELL_CENTRES[place % 3] + right, low), high)
             y = min(max(_CELL_CENTRES[place // 3] + down, low), high)
             centres.append((float(x), float(y)))
-        if all(gap >= 1 for gap in _gaps(centres, radii)):
+        discs = zip(centres, radii, strict=True)  # with a pixel between every two
+        if all(float(np.hypot(a - c, b - d)) - r - s >= 1 for ((a, b), r), ((c, d), s) in combinations(discs, 2)):
             return places, centres
-
-
-def _gaps(centres: Sequence[tuple[float, float]], radii: Sequence[float]) -> Iterator[float]:
-    """The free space in pixels between every two discs; negative where they overlap."""
-    for i in range(len(centres)):
-        for j in range(i):
-            distance = np.hypot(centres[i][0] - centres[j][0], centres[i][1] - centres[j][1])
-            yield float(distance) - radii[i] - radii[j]
 
 
 def _factors(drawn: Sequence[_Drawn]) -> SceneFactors:

@@ -6,6 +6,7 @@ import json
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from truepair.data.selection import Selection
 from truepair.data.splits import plain_name
 from truepair.encoders.windows import Windows
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from truepair.data.formats.scenes.scenes import Scenes
 
 COUNTS = {"train": 2000, "dev": 500, "test": 500}
 _NAME = re.compile(r"scenes(?::(\d+))?(?::(\d+))?")
@@ -83,12 +87,17 @@ def _drawn(split: str, count: int, seed: int) -> Pairs:
     scenes = draw_scenes(count, seed=seed, split=split)
     for shared in (scenes.features, scenes.pictures):
         shared.flags.writeable = False
-    per_image = len(scenes.captions[0])
+    return scene_pairs(scenes, f"scenes/{split}")
+
+
+def scene_pairs(scenes: Scenes, name: str = "new drawings") -> Pairs:
+    """The scenes as pairs: image i and its captions, texts 5i to 5i + 4."""
+    count, per_image = len(scenes.ids), len(scenes.captions[0])
     captions = tuple(caption for group in scenes.captions for caption in group)
     return Pairs(
         images=Images(scenes.features, tuple(scenes.ids), scenes.pictures, encoder=Windows().identity()),
         texts=Texts(captions, tuple(f"{image}#{k}" for image in scenes.ids for k in range(per_image))),
         image_index=np.repeat(np.arange(count, dtype=np.int64), per_image),
         text_index=np.arange(count * per_image, dtype=np.int64),
-        name=f"scenes/{split}",
+        name=name,
     )

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from truepair.data.collection import Problem
-from truepair.data.formats.tables.drafts import printable
 from truepair.data.pictures.pictures import Place
 from truepair.files import open_file
+from truepair.phrases import printable
 
 PICTURES = ("jpg", "jpeg", "png", "webp")
 TEXTS = ("txt", "caption")

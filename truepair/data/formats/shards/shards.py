@@ -22,20 +22,13 @@ from truepair.data.config import Reading
 from truepair.data.formats.format import Format
 from truepair.data.formats.shards.shard_names import find_shards, of_split, splits_of
 from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, Sample, read_samples
-from truepair.data.formats.tables.drafts import (
-    Draft,
-    Finished,
-    class_names_of,
-    finish,
-    label_of,
-    printable,
-    read_caption,
-)
+from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, read_caption
 from truepair.data.formats.tables.json_tables import parsed
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.pairs import IntArray
 from truepair.data.pictures.pictures import Place
 from truepair.data.selection import Selection
+from truepair.phrases import printable
 
 
 @dataclass

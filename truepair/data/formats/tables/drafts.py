@@ -16,6 +16,7 @@ from truepair.data.pictures.feature_cache import describe_all
 from truepair.data.pictures.pictures import Place, PlacedPictures
 from truepair.encoders import encoder_of
 from truepair.errors import InputError
+from truepair.phrases import printable
 
 LONGEST_CAPTION = 10_000
 """Characters of a caption that a model is given; no description of a picture is longer."""
@@ -57,11 +58,6 @@ def read_caption(value: object) -> Caption:
         )
         return Caption(text[:LONGEST_CAPTION].rstrip(), "long-caption", detail)
     return Caption(text)
-
-
-def printable(text: str) -> str:
-    """The text with what UTF-8 cannot write (lone surrogates) as question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Draft:

@@ -17,15 +17,7 @@ from truepair.data.config import Reading
 from truepair.data.description import SplitDescription
 from truepair.data.formats.format import Format
 from truepair.data.formats.tables.csv_table import CsvTable
-from truepair.data.formats.tables.drafts import (
-    Draft,
-    Finished,
-    class_names_of,
-    finish,
-    label_of,
-    printable,
-    read_caption,
-)
+from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, read_caption
 from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable
 from truepair.data.formats.tables.parquet_table import ParquetTable
 from truepair.data.formats.tables.picture_folder import PictureFolder
@@ -34,6 +26,7 @@ from truepair.data.pictures.pictures import Failure
 from truepair.data.selection import Selection
 from truepair.data.splits import named
 from truepair.errors import InputError
+from truepair.phrases import printable
 
 READERS: dict[str, Callable[[Path], TableReader]] = {
     ".csv": CsvTable,
