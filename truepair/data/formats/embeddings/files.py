@@ -28,6 +28,7 @@ from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.metadata import picture_in, spans
 from truepair.data.formats.embeddings.shards import RowNames, Shard, ShardReader, name_rows
+from truepair.data.formats.embeddings.split import SplitOfEmbeddings, split_names
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.selection import Selection
@@ -223,16 +224,17 @@ class Embeddings(Format):
     )
     options = frozenset({"dev_share", "test_share", "split_seed"})
     vectors = True
-    collection = EmbeddingFiles
+    collection = EmbeddingCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:
         return is_embeddings(source)
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
-        return ()
+        return split_names(open_embeddings(source).shards)
 
-    def open(self, source: str | Path, split: str | None, reading: Reading) -> EmbeddingFiles:
-        return open_embeddings(source)
+    def open(self, source: str | Path, split: str | None, reading: Reading) -> EmbeddingCollection:
+        whole = open_embeddings(source)
+        return whole if split is None else SplitOfEmbeddings(whole, split)
 
 
 def _is_clip_retrieval(folder: FilePath) -> bool:

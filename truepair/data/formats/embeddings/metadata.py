@@ -23,14 +23,15 @@ _LINE_BYTES = 8 * 2**20
 
 
 class Metadata(ABC):
-    """Columns of text beside the rows of a shard: that of the captions, that with paths of pictures, None where there
-    is none, and those that may name the rows, best first.
+    """Columns of text beside the rows of a shard: that of the captions, that with paths of pictures, that with the
+    split, None where there is none, and those that may name the rows, best first.
     """
 
     path: FilePath
     rows: int
     caption: str | None = None
     image: str | None = None
+    split: str | None = None
     ids: tuple[str, ...] = ()
 
     @abstractmethod
@@ -93,9 +94,10 @@ class ParquetMetadata(Metadata):
                 texts = [field.name for field in file.schema_arrow if _holds_text(field.type)]
                 self.caption = next(iter(columns.find_captions(texts)), None)
                 self.image = columns.find(texts, columns.IMAGES)
+                self.split = columns.find(texts, columns.SPLITS)
                 self.ids = tuple(name for wanted in columns.IDS if (name := columns.find(texts, [wanted])) is not None)
                 self.columns = tuple(file.schema_arrow.names)
-                used = sorted({self.caption, self.image, *self.ids} - {None}, key=str)
+                used = sorted({self.caption, self.image, self.split, *self.ids} - {None}, key=str)
                 for _ in file.iter_batches(_BATCH_ROWS, columns=used):
                     pass
         except (OSError, pa.ArrowException) as error:
