@@ -13,6 +13,7 @@ from truepair.cli.options import add_engine_options, add_options, given_options,
 from truepair.cli.shared import DATA_HELP, use_threads
 from truepair.data.config import Augmentation, DataConfig
 from truepair.engines import ENGINES, engine_config, engine_configs
+from truepair.engines.config import EngineConfig
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.training.config import TrainingConfig
@@ -136,16 +137,28 @@ def job_of(options: argparse.Namespace) -> Any:
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
     if getattr(options, "as_printed", False):
         return printed_job(options, data, method)
+    kind = engine_config(model)
+    refuse_augmentation(options, kind)
+    engine, data = kind.for_data(given_options(options, kind), data)
     return Job(
         data=data,
         method=method,
         method_options=given_options(options, METHODS[method].options, prefix=f"{method}-"),
         setup=Setup(
             training=TrainingConfig(**given_options(options, TrainingConfig)),
-            model=engine_config(model)(**given_options(options, engine_config(model))),
+            model=engine,
             augmentation=Augmentation(**given_options(options, Augmentation)),
         ),
     )
+
+
+def refuse_augmentation(options: argparse.Namespace, engine: type[EngineConfig]) -> None:
+    """Raises InputError: an option alters words or regions, which the engine does not read."""
+    given = list(given_options(options, Augmentation))
+    given += [name for name in ("minimum_count",) if hasattr(options, name)]
+    if given and not engine.augments:
+        option = f"--{given[0]}".replace("_", "-")
+        raise InputError(f"{option} is for engines of regions and words; --model {engine.name} has none, leave it out")
 
 
 def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> Any:

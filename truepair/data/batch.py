@@ -120,6 +120,7 @@ class EpochBatches(Dataset[PairBatch]):
         permutation = generator(position[0], order, *position[1:]).permutation(len(pairs))
         self.batches = np.array_split(permutation, batch_count(len(pairs), batch_size))
         preparation.keep(pairs.texts)
+        preparation.keep_images(pairs.images)
 
     def __len__(self) -> int:
         return len(self.batches)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from truepair.encoders.encoder import Encoder
 
 Array = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
@@ -27,6 +30,10 @@ class PictureFiles(Protocol):
 
     def resized(self, row: int, size: int) -> Array:
         """(size, size, 3) uint8, decoded at the resolution that takes; raises InputError where it cannot be read."""
+        ...
+
+    def prepared(self, row: int, encoder: Encoder) -> Any:
+        """What the encoder takes of it; raises InputError where it cannot be read."""
         ...
 
     def take(self, rows: IntArray) -> PictureFiles: ...
@@ -92,6 +99,19 @@ class Images:
             elif self.files is not None:
                 found[place] = self.files.resized(row, size)
         return found
+
+    def prepared(self, row: int, encoder: Encoder) -> Any:
+        """What the encoder takes of an image, whose pixels are read and decoded now.
+
+        Raises:
+            InputError: as `pixels`.
+        """
+        if self.pictures is not None:
+            return encoder.prepare(self.pictures[row])
+        if self.files is None:
+            remedy = "take a source of pictures, or an engine that reads features"
+            raise InputError(f"these images have features and no pixels; {remedy}")
+        return self.files.prepared(row, encoder)
 
     def take(self, rows: IntArray) -> Images:
         """Some images only, renumbered; what stays of their features is copied into memory."""

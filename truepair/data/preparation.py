@@ -60,3 +60,6 @@ class Preparation(ABC):
 
     def keep(self, texts: Texts) -> None:  # noqa: B027
         """Get ready for many batches of these texts; nothing by default."""
+
+    def keep_images(self, images: Images) -> None:  # noqa: B027
+        """Get ready for many batches of these images; nothing by default."""

@@ -21,9 +21,15 @@ def _windows() -> Encoder:
     return Windows()
 
 
+def _transformers() -> Family:
+    from truepair.encoders.hf.encoder import Transformers
+
+    return Transformers()
+
+
 ENCODERS: dict[str, Callable[[], Encoder]] = {"windows": _windows}
 """Name → what makes the encoder; nothing is imported before that."""
-FAMILIES: tuple[Callable[[], Family], ...] = ()
+FAMILIES: tuple[Callable[[], Family], ...] = (_transformers,)
 """Kinds of model folders; the first that recognises one opens it."""
 FIRST = "windows"
 """What runs of earlier versions saw pictures by, which knew no other and did not name it."""
@@ -45,13 +51,20 @@ def encoder_of(name: str | None = None) -> Encoder:
     if name in ENCODERS:
         return ENCODERS[name]()
     families = [make() for make in FAMILIES]
-    folder = Path(name)
+    folder = _fetched(name, families)
     found = next((family for family in families if folder.is_dir() and family.recognises(folder)), None)
     if found is None:
         what = "is a folder without a model that is understood" if folder.is_dir() else "is none, nor a folder"
         kinds = ["one of " + ", ".join(ENCODERS), *(f"the folder of {family.understood}" for family in families)]
         raise InputError(f"encoder {name!r} {what}; expected {', or '.join(kinds)}")
     return found.open(folder)
+
+
+def _fetched(name: str, families: list[Family]) -> Path:
+    """The folder of that name, or of the model that some family knows by it."""
+    if Path(name).is_dir():
+        return Path(name)
+    return next((folder for family in families if (folder := family.fetch(name)) is not None), Path(name))
 
 
 def resolved_name(name: str) -> str:

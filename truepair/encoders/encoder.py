@@ -86,3 +86,11 @@ class Family(ABC):
         Raises:
             InputError: the model has no tower for images, or cannot be read; or an extra is missing.
         """
+
+    def fetch(self, name: str) -> Path | None:
+        """The folder of a model that is known by a name in a public place; None for a name that is none of its kind.
+
+        Raises:
+            InputError: it could not be fetched.
+        """
+        return None

@@ -15,6 +15,7 @@ ENGINES = {
     "sgr": "truepair.engines.config:SGRConfig",
     "saf": "truepair.engines.config:SAFConfig",
     "mlp": "truepair.engines.config:MLPConfig",
+    "pretrained": "truepair.engines.pretrained.config:PretrainedConfig",
 }
 """Name → `module:class` of its options (`EngineConfig`), which make the engine.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from truepair.data.config import Augmentation
+from truepair.data.config import Augmentation, DataConfig
 from truepair.errors import InputError
 from truepair.option import Options, option
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from truepair.data.pairs import Pairs
     from truepair.data.preparation import Preparation
     from truepair.data.text import Vocabulary
+    from truepair.engines.retrieval_model import RetrievalModel
     from truepair.engines.similarity import SingleViewEngine
 
 Pooling = Literal["gpo", "mean", "max"]
@@ -26,12 +27,19 @@ class EngineConfig(Options, ABC):
     Attributes:
         name: of the engine, on the command line and in files.
         gives_vectors: whether it makes one vector an item, which methods that learn from class labels need.
+        augments: whether its training batches are altered as `Augmentation` says.
         width: D of its encodings.
     """
 
     name: ClassVar[str]
     gives_vectors: ClassVar[bool] = True
+    augments: ClassVar[bool] = True
     width: int
+
+    @classmethod
+    def for_data(cls, options: dict[str, Any], data: DataConfig) -> tuple[EngineConfig, DataConfig]:
+        """The engine of these options for some data, and how these are read for it."""
+        return cls(**options), data
 
     @property
     def default_rate(self) -> float:
@@ -70,6 +78,13 @@ class EngineConfig(Options, ABC):
         Args:
             sizes: those of the preparation.
             compared_width: width of the vectors that are compared, where they are not the encoders' own (DisNCL).
+        """
+
+    def publish(self, model: RetrievalModel, folder: Path, facts: dict[str, Any]) -> None:
+        """Write a finished model into the folder of its run in a form that others read; nothing by default.
+
+        Args:
+            facts: what a reader of it wants to know: see `truepair.training.fit.Assembly.conclude`.
         """
 
 

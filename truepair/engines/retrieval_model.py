@@ -177,6 +177,8 @@ def build_engine(config: EngineConfig, sizes: Any, needs: Needs | None = None) -
     networks = [build_network(config, sizes, needs) for _ in range(needs.networks)]
     if len(networks) == 1:
         return networks[0]
+    for network in networks[1:]:
+        network.vary()
     from truepair.engines.ensemble import EnsembleEngine
 
     return EnsembleEngine(networks)

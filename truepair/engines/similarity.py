@@ -53,6 +53,13 @@ class SimilarityEngine(nn.Module, ABC, Generic[Encoded]):
     def networks(self) -> list[ScoringEngine[Any]]:
         """The networks inside that share no parameter; one for all but ensembles."""
 
+    def rate_scales(self) -> dict[nn.Parameter, float]:
+        """Parameters with a learning rate of their own, in units of the given one; all others have 1, or are frozen."""
+        return {}
+
+    def use_temperature(self, temperature: float | None) -> None:
+        """Learn what the method divides similarities by; None: it compares them as they are."""
+
 
 class ScoringEngine(SimilarityEngine[Encoded]):
     """One network. It gives raw scores r, from which losses and retrieval take the form they need.
@@ -99,6 +106,9 @@ class ScoringEngine(SimilarityEngine[Encoded]):
 
     def networks(self) -> list[ScoringEngine[Any]]:
         return [self]
+
+    def vary(self) -> None:
+        """Become a network other than one made alike; for engines that do not start from weights drawn anew."""
 
 
 class SingleViewEngine(ScoringEngine[Encoded]):

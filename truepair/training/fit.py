@@ -25,12 +25,14 @@ from truepair.engines.retrieval_model import (
     parameter_bytes,
     save_model,
 )
+from truepair.engines.similarity import SimilarityEngine
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
 from truepair.evaluation.class_retrieval import evaluate_classes
 from truepair.evaluation.label_correction import label_record
 from truepair.files import write_json_atomically
 from truepair.methods import build_method
+from truepair.methods.auxiliary import ParameterGroups
 from truepair.methods.base import Method
 from truepair.seeding import torch_seeded
 from truepair.training.config import build_optimizer
@@ -199,6 +201,22 @@ def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Me
         raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
 
 
+def by_rate(groups: ParameterGroups, own: dict[torch.nn.Parameter, float]) -> ParameterGroups:
+    """Groups of parameters, those with learning rates of their own set apart, without those that are frozen.
+
+    Args:
+        own: rates in units of their group's.
+    """
+    if not own:
+        return groups
+    found: dict[float, list[torch.nn.Parameter]] = {}
+    for parameters, scale in groups:
+        for parameter in parameters:
+            if parameter.requires_grad:
+                found.setdefault(scale * own.get(parameter, 1.0), []).append(parameter)
+    return [(parameters, scale) for scale, parameters in sorted(found.items(), reverse=True)]
+
+
 def given_classes(pairs: Pairs) -> GivenClasses:
     assert pairs.labels is not None
     return GivenClasses(torch.from_numpy(pairs.labels), len(pairs.class_names))
@@ -247,7 +265,11 @@ class Assembly:
         engine.to(self.device)
         if auxiliary is not None:
             auxiliary.to(self.device)
-        groups = method.auxiliary.parameter_groups(engine, auxiliary)
+        parts = [part for part in engine.modules() if isinstance(part, SimilarityEngine)]
+        for part in parts:
+            part.use_temperature(method.similarity_temperature)
+        own_rates = {parameter: scale for part in parts for parameter, scale in part.rate_scales().items()}
+        groups = by_rate(method.auxiliary.parameter_groups(engine, auxiliary), own_rates)
         return Trained(
             engine, auxiliary, build_optimizer(training, groups, training.rate_for(self.setup.model.default_rate))
         )
@@ -297,6 +319,8 @@ class Assembly:
             **self.score_memory(),
             **({"warnings": self.warnings} if self.warnings else {}),
         }
+        facts = {**result, "data": self.pairs.name, "training": self.setup.training.saved()}
+        self.setup.model.publish(best, self.folder.path, facts)
         write_json_atomically(self.folder.result, result)
 
     def current_model(self) -> RetrievalModel:

@@ -61,6 +61,13 @@ class PlacedPictures:
             raise InputError(f"{place.file}: picture {row} {pixels.detail}")
         return pixels
 
+    def prepared(self, row: int, encoder: Encoder) -> Any:
+        place = self.place(int(self.rows[row]))
+        found = prepare(place, encoder)
+        if isinstance(found, Failure):
+            raise InputError(f"{place.file}: picture {row} {found.detail}")
+        return found
+
     def take(self, rows: IntArray) -> PlacedPictures:
         return PlacedPictures(self.place, self.rows[rows])
 

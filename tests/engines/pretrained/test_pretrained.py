@@ -1,0 +1,213 @@
+"""Tiny CLIP and SigLIP trained by every method of pairs: frozen, by LoRA, and as a whole."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import truepair
+from tests.encoders.tiny_models import write_model
+from tests.training.test_resume import Stop, assert_same_run
+from truepair.encoders import encoder_of
+from truepair.encoders.hf.model import Opened, Shape
+from truepair.engines.pretrained.config import PretrainedConfig
+from truepair.engines.pretrained.engine import PretrainedEngine
+from truepair.engines.pretrained.preparation import Base
+from truepair.errors import InputError
+from truepair.methods import METHODS, build_method, learns_from_labels
+from truepair.training import loop
+from truepair.training.setup import Setup
+
+METHOD_OPTIONS = {
+    "crcl": {"pieces": (3,)},
+    "gsc": {"co_train": True},
+    "ugncl": {"warm_up_epochs": 1},
+    "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
+}
+TUNES = ("heads", "lora", "full")
+PAIRS = 24
+
+pytestmark = pytest.mark.filterwarnings("ignore::truepair.encoders.hf.tokens.CaptionsCut")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(scope="module")
+def data():
+    train = truepair.inject_noise(truepair.load("scenes:12").take(np.arange(PAIRS)).compact(), 0.3, seed=0)
+    return train, truepair.load("scenes:8:5")
+
+
+def fit(data, model, out, method="infonce", *, tune="heads", engine=None, **more):
+    train, dev = data
+    setup = Setup(model=PretrainedConfig(encoder=str(model), tune=tune, **(engine or {})))
+    options = {"epochs": 2, "batch_size": 12, "progress": False, "learning_rate": 1e-3, **more}
+    made = build_method(method, METHOD_OPTIONS.get(method))
+    return truepair.fit(train, dev=dev, method=made, out=out, setup=setup, **options)
+
+
+CASES = [("clip", tune, "crcl") for tune in TUNES] + [("siglip", tune, "infonce") for tune in TUNES]
+CASES += [("clip", "heads", name) for name in METHODS if not learns_from_labels(name) and name != "crcl"]
+CASES += [("clip", "full", "gsc"), ("clip", "lora", "ugncl"), ("siglip", "lora", "disncl")]
+
+
+@pytest.mark.parametrize(("kind", "tune", "method"), CASES)
+def test_it_learns_and_is_kept_as_a_run_and_as_a_folder_of_transformers(models, data, tmp_path, kind, tune, method):
+    run = fit(data, models[kind], tmp_path / "run", method, tune=tune, epochs=3 if method == "crcl" else 2)
+    dev = data[1]
+    assert truepair.evaluate(run.model, dev) == run.result["dev"]
+    published = encoder_of(str(run.path / "pretrained"))
+    assert published.opened.kind == kind
+    if method in ("crcl", "infonce"):  # no networks, views or heads beside the model's own
+        assert torch.allclose(
+            cosines(published, dev), run.model.similarity(dev), atol=2e-3 if tune == "heads" else 1e-5
+        )
+        assert not torch.allclose(cosines(published, dev), cosines(encoder_of(str(models[kind])), dev), atol=1e-4)
+    assert (run.path / "pretrained-b").is_dir() == (method == "gsc")
+    card = (run.path / "pretrained" / "README.md").read_text()
+    assert f"method: {method}" in card and "24 training pairs" in card and "mismatched" in card and "rsum" in card
+    trained = load_file(run.folder.model)
+    assert len(trained) > 0
+    if tune == "lora" and method == "crcl":
+        assert all("lora_" in name or "projection" in name for name in trained)
+
+
+def cosines(encoder, pairs):
+    """Of all images and texts, by the encoder alone."""
+    rows = range(len(pairs.images))
+    sides = (
+        encoder.encode([pairs.images.prepared(row, encoder) for row in rows])[:, 0],
+        encoder.encode_texts(pairs.texts.captions),
+    )
+    images, texts = (torch.nn.functional.normalize(torch.from_numpy(side), dim=1) for side in sides)
+    return images @ texts.T
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+@pytest.mark.parametrize("tune", TUNES)
+def test_training_begins_with_the_model_as_it_is(models, data, tmp_path, kind, tune):
+    run = fit(data, models[kind], tmp_path / "run", tune=tune, epochs=1, learning_rate=1e-12)
+    expected = cosines(encoder_of(str(models[kind])), data[1])
+    assert torch.allclose(run.model.similarity(data[1]), expected, atol=2e-3 if tune == "heads" else 1e-5)
+
+
+@pytest.fixture(scope="module")
+def with_dropout(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("dropout") / "clip", dropout=0.3)
+
+
+@pytest.mark.parametrize(
+    ("tune", "more", "engine", "batches"),
+    [
+        ("heads", {}, {}, 1),
+        ("heads", {}, {}, 7),
+        ("lora", {"warm_up": 0.3, "schedule": "cosine"}, {"lora_dropout": 0.2, "lora_rank": 2}, 5),
+        ("full", {"piece_size": 5}, {"checkpointing": True}, 3),
+    ],
+)
+def test_it_resumes_exactly(with_dropout, data, tmp_path, monkeypatch, tune, more, engine, batches):
+    def start(out, **again):
+        return fit(data, with_dropout, out, "crcl", tune=tune, engine=engine, epochs=3, **more, **again)
+
+    expected = start(tmp_path / "whole")
+    train_batch, done = loop.Training._train_batch, []
+
+    def dying(self, *arguments):
+        if len(done) == batches:
+            raise Stop
+        done.append(1)
+        return train_batch(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", dying)
+        with pytest.raises(Stop):
+            start(tmp_path / "run")
+    resumed = start(tmp_path / "run", resume=True)
+    assert_same_run(resumed.path, expected.path, texts=("metrics.jsonl", "result.json", "pretrained/README.md"))
+    both = (load_file(run.path / "pretrained" / "model.safetensors") for run in (resumed, expected))
+    ours, theirs = both
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.parametrize(("more", "engine"), [({"piece_size": 5}, {}), ({}, {"checkpointing": True})])
+def test_pieces_and_checkpointing_change_no_number(models, data, tmp_path, more, engine):
+    plain = fit(data, models["clip"], tmp_path / "plain", tune="full")
+    other = fit(data, models["clip"], tmp_path / "other", tune="full", engine=engine, **more)
+    found = [[line["loss"] for line in run.metrics] for run in (plain, other)]
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+    assert torch.allclose(plain.model.similarity(data[1]), other.model.similarity(data[1]), atol=1e-5)
+
+
+def test_bf16_is_near_and_ends_in_float32(models, data, tmp_path):
+    runs = [
+        fit(data, models["clip"], tmp_path / name, tune="full", precision=name, epochs=1)
+        for name in ("float32", "bf16")
+    ]
+    losses = [run.metrics[0]["loss"] for run in runs]
+    assert losses[0] != losses[1] and losses[0] == pytest.approx(losses[1], rel=0.02)
+    assert {tensor.dtype for tensor in load_file(runs[1].folder.model).values() if tensor.is_floating_point()} == {
+        torch.float32
+    }
+
+
+def test_towers_have_a_rate_of_their_own(models, data, tmp_path):
+    """With a tower rate of nearly nothing only the last layers move."""
+    run = fit(data, models["clip"], tmp_path / "run", tune="full", engine={"tower_rate": 1e-9}, weight_decay=0.0)
+    before, after = (load_file(path / "model.safetensors") for path in (models["clip"], run.path / "pretrained"))
+    moved = {name for name in before if not torch.allclose(before[name], after[name], atol=1e-6)}
+    assert moved == {"visual_projection.weight", "text_projection.weight"}
+
+
+def test_the_published_folder_is_read_by_sentence_transformers(models, data, tmp_path):
+    from PIL import Image
+    from sentence_transformers import SentenceTransformer
+
+    dev = data[1]
+    for kind in models:
+        run = fit(data, models[kind], tmp_path / kind, tune="full", epochs=1)
+        model = SentenceTransformer(str(run.path / "pretrained"), device="cpu")
+        captions = ["a red circle", "two of the blue"]
+        expected = encoder_of(str(run.path / "pretrained"))
+        if kind == "clip":  # it does not fill captions up to the length that SigLIP was trained with
+            assert np.allclose(model.encode(captions), expected.encode_texts(captions), atol=1e-5)
+        pixels = dev.images.pictures[0]
+        found = model.encode([Image.fromarray(pixels)])
+        assert np.allclose(found, expected.encode([expected.prepare(pixels)])[:, 0], atol=1e-5)
+
+
+def test_frozen_vectors_are_kept(models, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
+    first = fit(data, models["clip"], tmp_path / "first")
+    kept = sorted((tmp_path / "cache").iterdir())
+    assert len(kept) == 2  # the captions of two splits; images in memory have no file to know them by
+    monkeypatch.setattr("truepair.encoders.hf.encoder.PretrainedEncoder.encode_texts", None)
+    assert_same_run(fit(data, models["clip"], tmp_path / "again").path, first.path, texts=("metrics.jsonl",))
+
+
+def test_what_cannot_be_trained_is_refused(models, data, tiny, tmp_path):
+    with pytest.raises(InputError, match="needs --encoder FOLDER"):
+        fit(data, "", tmp_path / "run")
+    with pytest.raises(InputError, match="trains a transformers model of images and texts; windows is none"):
+        fit(data, "windows", tmp_path / "run")
+    with pytest.raises(InputError, match="features and no pixels"):
+        fit((truepair.load(tiny), None), models["clip"], tmp_path / "run")
+    opened = Opened(models["siglip"])
+    with pytest.raises(InputError, match="neither tower ends in a linear layer"):
+        PretrainedEngine(PretrainedConfig(encoder=str(models["siglip"])), Base(opened, Shape(16, None, None)))
+
+
+def test_a_run_of_another_model_is_refused(models, data, tmp_path):
+    model = shutil.copytree(models["clip"], tmp_path / "model")
+    runs = {tune: fit(data, model, tmp_path / tune, tune=tune, epochs=1) for tune in ("lora", "full")}
+    expected = runs["full"].model.similarity(data[1])
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "initializer_factor": 2.0}))
+    with pytest.raises(InputError, match=r"put back the model as it was.*pretrained/"):
+        _ = runs["lora"].model
+    assert torch.equal(runs["full"].model.similarity(data[1]), expected)  # it has all of its weights

@@ -1,0 +1,1 @@
+"""Pretrained models of images and texts, trained further by any method of pairs."""

@@ -1,0 +1,204 @@
+"""The preparation of a pretrained engine: pixels and token ids, or the vectors of frozen towers, computed once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
+from truepair.data.preparation import Preparation
+from truepair.encoders.hf.encoder import PretrainedEncoder
+from truepair.encoders.hf.folder import SMALL
+from truepair.encoders.hf.model import Opened, Shape, collated
+from truepair.errors import InputError
+from truepair.files import atomic_file, map_npy
+from truepair.progress import Progress
+
+if TYPE_CHECKING:
+    from truepair.engines.pretrained.config import PretrainedConfig
+
+ENCODER = "encoder"
+"""Folder in that of a run: configuration, tokenizer and image processor of the model it began with."""
+_AT_ONCE = 64
+_MOST_KNOWN = 6
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Tensors by the names that a tower has for them, one row an item; or `vectors` (B, D) of frozen towers."""
+
+    held: dict[str, Tensor]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.held.values())))
+
+    def to(self, device: torch.device) -> Inputs:
+        return Inputs({name: tensor.to(device, non_blocking=True) for name, tensor in self.held.items()})
+
+    def piece(self, rows: slice) -> Inputs:
+        return Inputs({name: tensor[rows] for name, tensor in self.held.items()})
+
+
+def as_inputs(vectors: Array) -> Inputs:
+    return Inputs({"vectors": torch.from_numpy(vectors.astype(np.float32))})
+
+
+@dataclass(frozen=True)
+class Base:
+    """What a pretrained engine is built of.
+
+    Attributes:
+        opened: configuration, tokenizer, image processor.
+        shape: widths and heads of the model.
+        weights: whether `opened` has the weights that training begins with.
+    """
+
+    opened: Opened
+    shape: Shape
+    weights: bool = True
+
+
+class PixelsAndTokens(Preparation):
+    """Batches are `Inputs`.
+
+    Args:
+        base: the model that training begins with.
+        frozen: the towers stay as they are: batches hold their vectors, in place of pixels and ids.
+        identity: of the model: type and digest.
+    """
+
+    sizes: Base
+
+    def __init__(self, base: Base, *, frozen: bool, identity: str) -> None:
+        self.sizes, self.frozen, self.identity = base, frozen, identity
+        self._known: dict[int, tuple[Any, Any]] = {}
+
+    @classmethod
+    def of(cls, config: PretrainedConfig) -> PixelsAndTokens:
+        """That of training: the model must be there with its weights."""
+        opened = config.open()
+        return cls(Base(opened, opened.shape), frozen=config.tune == "heads", identity=opened.identity)
+
+    @classmethod
+    def read(cls, config: PretrainedConfig, described: dict[str, Any], folder: Path) -> PixelsAndTokens:
+        """That of a saved model. Where everything was trained its weights are in the run; else the model that training
+        began with is needed as it was.
+
+        Raises:
+            InputError: it is gone, or another one.
+        """
+        identity, frozen = described["identity"], config.tune == "heads"
+        if config.tune == "full":
+            base = Base(Opened(folder / ENCODER, weights=False), Shape(**described["shape"]), weights=False)
+            return cls(base, frozen=frozen, identity=identity)
+        opened = config.open()
+        if opened.identity != identity:
+            raise InputError(
+                f"{folder}: its run trained parts of {identity}, and {config.encoder} now holds {opened.identity}; put "
+                "back the model as it was. What the run became of it lies whole in its folder pretrained/"
+            )
+        return cls(Base(opened, opened.shape), frozen=frozen, identity=identity)
+
+    @cached_property
+    def encoder(self) -> PretrainedEncoder:
+        return PretrainedEncoder(self.sizes.opened)
+
+    def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> Inputs:
+        if self.frozen:
+            return Inputs(
+                {"vectors": torch.from_numpy(self._computed(images, self._encode_images)[rows].astype(np.float32))}
+            )
+        return Inputs(collated([images.prepared(row, self.encoder) for row in rows.tolist()]))
+
+    def texts(self, texts: Texts, rows: IntArray, rng: np.random.Generator | None = None) -> Inputs:
+        if self.frozen:
+            return Inputs(
+                {"vectors": torch.from_numpy(self._computed(texts, self._encode_texts)[rows].astype(np.float32))}
+            )
+        ids = self._computed(texts, self._encode_ids)
+        return Inputs(self.sizes.opened.tokens.padded([ids[row] for row in rows]))
+
+    def keep(self, texts: Texts) -> None:
+        """Read all captions once; those that are too long are counted and told."""
+        self._computed(texts, self._encode_texts if self.frozen else self._encode_ids)
+
+    def keep_images(self, images: Images) -> None:
+        if self.frozen:
+            self._computed(images, self._encode_images)
+
+    def _computed(self, items: Any, compute: Callable[[Any], Any]) -> Any:
+        """Once for the same items; the latest few are remembered (train, dev and test)."""
+        known = self._known.get(id(items))
+        if known is None or known[0] is not items:
+            while len(self._known) >= _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            known = self._known[id(items)] = items, compute(items)
+        return known[1]
+
+    def _encode_images(self, images: Images) -> Array:
+        """(n, D) of all images by the frozen tower: the features where these are its own, else computed now."""
+        if images.encoder == self.identity:
+            return images.features.reshape(len(images), -1)
+        found = np.empty((len(images), self.sizes.shape.width), dtype=np.float16)
+        with Progress(None).count("encoding pictures", len(images), "pictures") as moved:
+            for start in range(0, len(images), _AT_ONCE):
+                rows = range(start, min(start + _AT_ONCE, len(images)))
+                made = self.encoder.encode([images.prepared(row, self.encoder) for row in rows])
+                found[rows.start : rows.stop] = made[:, 0].astype(np.float16)
+                moved(rows.stop)
+        return found
+
+    def _encode_ids(self, texts: Texts) -> list[list[int]]:
+        return self.sizes.opened.tokens.encode(texts.captions)
+
+    def _encode_texts(self, texts: Texts) -> Array:
+        """(n, D) float16 of all captions by the frozen tower; kept in the folder of caches."""
+        name = hashlib.blake2b("\0".join(texts.captions).encode(), digest_size=16).hexdigest()
+        place = os.environ.get("TRUEPAIR_CACHE")
+        folder = Path(place) if place else Path.home() / ".cache" / "truepair"
+        path = folder / f"captions-{name}-{self.identity}.npy"
+        try:
+            kept = map_npy(path) if path.exists() else None
+        except (OSError, ValueError):
+            kept = None
+        if kept is not None and kept.shape == (len(texts), self.sizes.shape.width):
+            return np.asarray(kept)
+        with Progress(None).count("encoding captions", len(texts), "captions") as moved:
+            found = self.encoder.encode_texts(texts.captions, moved).astype(np.float16)
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as temporary, temporary.open("wb") as file:
+            np.save(file, found)
+        return found
+
+    def check(self, pairs: Pairs) -> None:
+        if pairs.texts.features is not None:
+            raise InputError(f"{pairs.name}: its texts are vectors, a pretrained model reads words; use --model mlp")
+        if not (pairs.images.have_pixels or (self.frozen and pairs.images.encoder == self.identity)):
+            raise InputError(
+                f"{pairs.name}: its images have features and no pixels, which a pretrained model reads; take a source "
+                "of pictures"
+            )
+
+    def record(self) -> dict[str, Any]:
+        return {"preparation": {"identity": self.identity}}
+
+    def described(self) -> dict[str, Any]:
+        return {"identity": self.identity, "shape": asdict(self.sizes.shape)}
+
+    def write(self, folder: Path) -> None:
+        """Configuration, tokenizer and image processor go into the folder of the run."""
+        into = folder / ENCODER
+        into.mkdir(exist_ok=True)
+        for path in self.sizes.opened.folder.iterdir():
+            if path.name in SMALL:
+                shutil.copyfile(path, into / path.name)
