@@ -51,11 +51,11 @@ def test_large_pictures_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr(decode, "_AT_ONCE", Budget(BIG * BIG))
     shrunk, inside, most = decode._shrunk, [0], [0]
 
-    def counting(*arguments):
+    def counting(*arguments, **options):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         try:
-            return shrunk(*arguments)
+            return shrunk(*arguments, **options)
         finally:
             inside[0] -= 1
 

@@ -87,9 +87,9 @@ def options_of_others(
 
 
 def given_options(arguments: argparse.Namespace, config: type[Any], *, prefix: str = "") -> dict[str, Any]:
-    """The fields of `config` that the command line set."""
-    given = vars(arguments)
-    return {option.name: given[prefix + option.name] for option in fields(config) if prefix + option.name in given}
+    """The fields of `config` that have help, and that the command line set."""
+    given, known = vars(arguments), [option.name for option in fields(config) if "help" in option.metadata]
+    return {name: given[prefix + name] for name in known if prefix + name in given}
 
 
 def describe(option: Field[Any]) -> str:
