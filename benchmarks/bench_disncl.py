@@ -30,7 +30,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "L_align": {"disentangler": "none", "soft_weight": 0.0},
     "L_align, L_soft": {"disentangler": "none"},
     "all terms": {},
-    "all, 2 steps": {"discriminator_steps": 2},
     "FDMER": {"disentangler": "fdmer"},
     "DMIM": {"disentangler": "dmim"},
     "MVIB": {"disentangler": "mvib"},
@@ -79,19 +78,12 @@ def make_step(size: Size, way: str) -> Callable[[], Tensor]:
     method.prepare(memory)
     batch, position = random_batch(size), EpochPosition(0, 6, (Stage(10),), 0, 1, BATCH)
 
-    def descend(loss: Tensor) -> None:
+    def step() -> Tensor:
+        forward: Any = PartlyClean(engine, auxiliary, batch)
+        loss = method.batch_loss(forward, position, memory).per_pair.mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-
-    def step() -> Tensor:
-        forward: Any = PartlyClean(engine, auxiliary, batch)
-        for _ in range(method.auxiliary.steps):
-            alone = method.auxiliary.loss(forward, position)
-            if alone is not None:
-                descend(alone)
-        loss = method.batch_loss(forward, position, memory).per_pair.mean()
-        descend(loss)
         return loss.detach()
 
     return step

@@ -32,7 +32,7 @@ OPTIONS = {
     "least_clean": 0.0,
     "head_rate": 1.0,
     "subspace_width": 8,
-    "hidden_width": 8,
+    "hidden_width": 16,
     "given_weight": 0.75,
     "part_noise": 0.05,
 }

@@ -61,8 +61,8 @@ OPTIONS = {
         "exclusive_weight": 0.1, "given_weight": 0.5, "temperature": 0.05, "log_floor": -4.0, "margin": 0.2,
         "curve": 10.0, "warm_up_epochs": 5, "warm_up_negatives": "hardest", "warm_up_least": 0.5,
         "heads": "plain", "parts": "printed", "subspace_width": 512, "hidden_width": 256,
-        "part_noise": 0.0, "head_rate": 1.0, "exclusive_rate": 1.0,
-        "main_rate": 1.0, "discriminator_rate": 1.0, "discriminator_steps": 1, "least_clean": 0.0,
+        "part_noise": 0.0, "head_rate": 1.0,
+        "main_rate": 1.0, "least_clean": 0.0,
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},
@@ -154,6 +154,24 @@ def test_options_that_contradict_are_refused_on_the_command_line(option, said, t
     assert main(command) == 2
     found = " ".join(capsys.readouterr().err.split())
     assert re.search(said, found), found
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "message"),
+    [
+        ("ugncl", "--ugncl-background", "no effect beside --as-printed: .* has --ugncl-evidence exp_softplus"),
+        (
+            "disncl",
+            "--disncl-warm-up-least",
+            "no effect beside --as-printed: .* has --disncl-warm-up-negatives hardest",
+        ),
+    ],
+)
+def test_an_option_that_the_print_leaves_without_effect_is_refused(method, option, message, tiny, tmp_path, capsys):
+    command = ["train", str(tiny), "--method", method, "--as-printed", "--out", str(tmp_path / "run"), option, "0.3"]
+    assert main(command) == 2
+    assert re.search(option + " has " + message, capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
 
 

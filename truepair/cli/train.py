@@ -185,6 +185,12 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
                     f"{option} {value} contradicts --as-printed: {preset.source} has "
                     f"{'none' if fixed[name] is None else fixed[name]}; leave one of the two out"
                 )
+            if part == "method" and name in preset.idle:
+                option, other = (f"--{prefix}{each}".replace("_", "-") for each in (name, preset.idle[name]))
+                raise InputError(
+                    f"{option} has no effect beside --as-printed: {preset.source} has {other} "
+                    f"{fixed[preset.idle[name]]}; leave one of the two out"
+                )
         merged[part] = {**given, **fixed}
     setup = Setup(TrainingConfig(**merged["training"]), model, preset.augmentation)
     return Job(data=data, method=method, method_options=merged["method"], setup=setup)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
-    from truepair.methods.base import EpochPosition, Forward
+    from truepair.methods.base import EpochPosition
 
 ParameterGroups = list[tuple[list["nn.Parameter"], float]]
 """What the optimizer trains, with learning rates in units of the given one."""
@@ -21,11 +21,9 @@ class AuxiliaryNetworks:
     Attributes:
         subspaces: width and hidden width of the subspaces that encodings are split into, and whether the heads of what
             is compared are three layers and no more; None for no split.
-        steps: optimizer steps of the auxiliary networks alone before each step of everything.
     """
 
     subspaces: tuple[int, int, bool] | None = None
-    steps: int = 0
 
     def build(self, engine: Any) -> nn.Module | None:
         """The networks, newly initialised, for a new engine."""
@@ -38,11 +36,3 @@ class AuxiliaryNetworks:
     def rate_scale(self, position: EpochPosition) -> float:
         """Learning rate of an epoch, in units of the given one; the loop's decay comes on top."""
         return 1.0
-
-    def resets_optimizer(self, position: EpochPosition) -> bool:
-        """Whether the optimizer's moments are cleared before an epoch, whose loss is of another scale."""
-        return False
-
-    def loss(self, forward: Forward, position: EpochPosition) -> Tensor | None:
-        """The loss (0-d) of one of the `steps`; None to skip it."""
-        return None

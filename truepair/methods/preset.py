@@ -20,6 +20,7 @@ class Preset:
         method: options of the method.
         training: options of `truepair.training.config.TrainingConfig`.
         augmentation: how training batches are altered.
+        idle: options of the method that have no effect beside the above, and the one of these that takes it from them.
         reasons: why the default here is another, for each option above of which it is: "method.NAME", "training.NAME",
             "augmentation.NAME", or "model" for engine and widths.
         silent: what the print does not say, so that the default stands.
@@ -34,6 +35,7 @@ class Preset:
     training: dict[str, Any]
     reasons: Mapping[str, str]
     augmentation: Augmentation = field(default_factory=lambda: Augmentation(word_share=0.0, region_share=0.0))
+    idle: Mapping[str, str] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
     not_expressed: tuple[str, ...] = ()
     equations: Mapping[str, str] = field(default_factory=dict)

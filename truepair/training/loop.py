@@ -121,8 +121,6 @@ class Training:
         place = (config.seed, position.stage, position.epoch)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
         if cursor.step == 0:
-            if self.method.auxiliary.resets_optimizer(position):
-                state.optimizer.state.clear()
             if self.method.surveys(position):
                 self._survey(state, position, interruption)
             cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
@@ -201,14 +199,9 @@ class Training:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
 
     def _train_batch(self, state: TrainingState, position: EpochPosition, batch: Any) -> tuple[float, dict[str, float]]:
-        """One optimizer step, after those of auxiliary networks alone; returns the mean loss and scalars."""
+        """One optimizer step; returns the mean loss and scalars."""
         forward = self._forward(state, position, batch)
         try:
-            for _ in range(self.method.auxiliary.steps):
-                with self._precision():
-                    alone = self.method.auxiliary.loss(forward, position)
-                if alone is not None:
-                    self._step(state, position, alone, forward)
             with self._precision():
                 result = self.method.batch_loss(forward, position, state.memory)
         except InputError as error:  # a loss refuses similarities that are not finite

@@ -163,6 +163,27 @@ def test_the_more_near_mismatches_there_are_the_more_the_first_column_counts():
         np.testing.assert_allclose(moved, [1 + 3 * (1 - left) * spread[1] / spread[0], 3 * left])
 
 
+def test_half_of_what_can_be_gained_on_the_nearest_copies_is_kept():
+    """By plain loops: of all twentieths the largest that ranks the copies at least half way to the best."""
+    rng = np.random.default_rng(3)
+    given, copies = rng.normal((1.0, 0.1), size=(400, 2)), rng.normal(size=(300, 2))
+    plain, copied = given[:, 0] + rng.normal(size=400), copies[:, 0] + rng.normal(size=300)
+    weights, spread = np.array([0.5, 2.0]), given.std(axis=0)
+
+    def ranked(first, second):
+        return np.mean([[(one > other) + 0.5 * (one == other) for other in second] for one in first])
+
+    reached = []
+    for step in range(21):
+        tried = np.array([0.5 + 2 * (1 - step / 20) * spread[1] / spread[0], 2 * step / 20])
+        reached.append(ranked(given @ tried, copies @ tried))
+    least = (ranked(plain, copied) + max(reached)) / 2
+    expected = max(step for step in range(21) if reached[step] >= least) / 20
+    assert 0 < expected < 1
+    _, left = guarded(weights, given, NearestCopies(given, plain, copies, copied))
+    assert left == pytest.approx(expected)
+
+
 def test_held_out_evidence_says_how_many_there_are():
     """Synthetic mismatches of all evidence is small here, that of one column large: it weighs more."""
     evidence, mismatched, synthetic = made(6000, 0.4, 40, columns=2)

@@ -82,10 +82,10 @@ def mean_weights(given: Array, first: Array, second: Array, part: float) -> Arra
 
 def guarded(weights: Array, given: Array, copies: NearestCopies | None, *, near: float = 0.0) -> tuple[Array, float]:
     """The weights, with as much of them given to the first column as it takes to rank captions of the nearest other
-    image no worse than the plain similarity does; and the part that is left.
+    image better than the plain similarity does, by half of what can be gained; and the part that is left.
 
     Weights are learned from mismatches that are easier to see. The neighbours even speak for a caption of the nearest
-    image: that image stands among them.
+    image: that image stands among them. A mere tie on these copies would leave no room for the chance in them.
 
     Args:
         weights: (d,) of the evidence, whose first column is the log odds of matching.
@@ -96,13 +96,13 @@ def guarded(weights: Array, given: Array, copies: NearestCopies | None, *, near:
     if copies is None or not len(copies.copies) or not varying(given)[0]:
         return weights, 1.0
     columns, spread = copies.given.shape[1], np.where(varying(given), given.std(axis=0), 1.0)
-    least = auroc(copies.given_similarity, copies.similarity)
-    for step in range(STEPS, 0, -1):
-        tried = moved(weights, spread, columns, step / STEPS)
-        if auroc(copies.given @ tried[:columns], copies.copies @ tried[:columns]) >= least:
-            left = (1 - near) * step / STEPS
-            return moved(weights, spread, columns, left), left
-    return moved(weights, spread, columns, 0.0), 0.0
+    tried = [moved(weights, spread, columns, step / STEPS)[:columns] for step in range(STEPS + 1)]
+    reached = [auroc(copies.given @ each, copies.copies @ each) for each in tried]
+    plain = auroc(copies.given_similarity, copies.similarity)
+    least = plain + max(max(reached) - plain, 0.0) / 2
+    part = max((step / STEPS for step, found in enumerate(reached) if found >= least), default=0.0)
+    left = (1 - near) * part
+    return moved(weights, spread, columns, left), left
 
 
 def moved(weights: Array, spread: Array, columns: int, part: float) -> Array:

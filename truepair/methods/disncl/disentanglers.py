@@ -9,7 +9,7 @@ Shape letters: n clean pairs, D width of the features F, S width of a subspace.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -39,10 +39,6 @@ class Disentangler(nn.Module, ABC):
     @abstractmethod
     def terms(self, image: Parts, text: Parts) -> list[Term]:
         """All terms, weighted."""
-
-    def discriminator_loss(self, image: Parts, text: Parts) -> Tensor | None:
-        """What the discriminators alone minimise on given parts; None where there are none."""
-        return None
 
 
 class InformationBottleneck(Disentangler):
@@ -119,9 +115,6 @@ class InformationBottleneck(Disentangler):
             values[name] = discriminated(self.discriminators[name], first, second)
         return values
 
-    def discriminator_loss(self, image: Parts, text: Parts) -> Tensor | None:
-        return -torch.stack(list(self.information(image, text).values())).sum()
-
 
 class FeatureConsistency(Disentangler):
     """FDMER, as DisNCL compares it: ‖V_S − T_S‖² for what is shared; parts of one item orthogonal to each other."""
@@ -193,9 +186,6 @@ class InformationRegularization(Disentangler):
             Term("divergence", divergence, self.divergence_weight * divergence),
         ]
 
-    def discriminator_loss(self, image: Parts, text: Parts) -> Tensor | None:
-        return -self.information(image, text)
-
     def information(self, image: Parts, text: Parts) -> Tensor:
         return discriminated(self.discriminator, seen(image.invariant, self.config), seen(text.invariant, self.config))
 
@@ -238,10 +228,3 @@ def gaussian_divergence(image: Parts, text: Parts, config: DisNCLConfig) -> Tens
 def select_parts(side: Parts, rows: Tensor) -> Parts:
     """The parts of some items."""
     return Parts(side.features[rows], side.invariant[rows], side.exclusive[rows])
-
-
-def detached(side: Parts) -> Parts:
-    """The parts, with no gradient into the encoders."""
-    return replace(
-        side, features=side.features.detach(), invariant=side.invariant.detach(), exclusive=side.exclusive.detach()
-    )

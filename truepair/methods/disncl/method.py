@@ -111,8 +111,7 @@ class DisNCL(Method):
             raise TrainingError(
                 f"DisNCL diverged: in epoch {position.overall} only {100 * share:.2f} % of the pairs were each other's "
                 f"best in their batch (least_clean: {100 * self.config.least_clean:g} %), so there is nothing left to "
-                "learn from. Lower the learning rate or that of the discriminators (discriminator_rate), or warm up "
-                "longer"
+                "learn from. Lower the learning rate, or warm up longer"
             )
         return {}
 

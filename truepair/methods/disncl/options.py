@@ -27,17 +27,9 @@ class DisNCLConfig(Options):
     adversarial_weight: float = option(
         1.0, "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like", least=0
     )
-    balance: float = option(
-        0.1,
-        "share γ of the invariant part in L_Dis (eq. 1; the paper: 0.5). What it should hold is raised by "
-        "L_align as well, what the exclusive part should hold by nothing else",
-        **SHARE,
-    )
+    balance: float = option(0.5, "share γ of the invariant part in L_Dis (eq. 1)", **SHARE)
     invariant_weight: float = option(
-        0.05,
-        "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too), which takes from them "
-        "what only one side has; the paper's 0.1 is for parts of no stated size, here they are spread to size one",
-        least=0,
+        0.1, "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)", least=0
     )
     exclusive_weight: float = option(
         0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2", least=0
@@ -75,12 +67,7 @@ class DisNCLConfig(Options):
         0.5, "deviation of the noise on the parts that discriminators see, whose values are near 1", least=0
     )
     head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate", above=0)
-    exclusive_rate: float = option(1.0, "learning rate of the exclusive heads, in units of --learning-rate", above=0)
     main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate", above=0)
-    discriminator_rate: float = option(3.0, "learning rate of the discriminators, in units of --learning-rate", above=0)
-    discriminator_steps: int = option(
-        1, "discriminator steps for each step of the encoders, the common one included", least=1
-    )
     least_clean: float = option(
         0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up", **SHARE
     )

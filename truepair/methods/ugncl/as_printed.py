@@ -50,6 +50,7 @@ PRINTED = Preset(
         "method.hardness": "λ would stay at the batch size for hundreds of epochs",
         "method.least_clean": "a division that finds hardly any clean pair would stop the training",
     },
+    idle={"background": "evidence"},
     silent=(
         "rate and optimizer but as NCR's, 2e-4 with Adam; when the rate falls",
         "whether the losses of a batch, which eq. 18 states for one pair, are summed or averaged: both averaged. The "
