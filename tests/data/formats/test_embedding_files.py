@@ -15,6 +15,7 @@ from truepair.data.formats.embeddings import shards as embedding_shards
 from truepair.data.formats.embeddings.files import EmbeddingFiles, is_embeddings, open_embeddings
 from truepair.data.formats.embeddings.metadata import RowGroups
 from truepair.data.formats.embeddings.split import SplitOfEmbeddings
+from truepair.data.open import splits_of
 from truepair.data.selection import Selection
 from truepair.errors import InputError
 
@@ -341,7 +342,7 @@ def split_folder(folder: Path) -> Path:
 def test_a_split_column_of_the_metadata(tmp_path: Path, span: int, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = split_folder(tmp_path / "clip")
     monkeypatch.setattr("truepair.data.formats.embeddings.split._SPAN", span)
-    assert truepair.data.open.splits_of(folder) == ("test", "train", "val")
+    assert splits_of(folder) == ("test", "train", "val")
     names = [name for shard in SPLITS for name in shard]
     whole = open_embeddings(folder)
     for split, stored in (("train", "train"), ("dev", "val"), ("test", "test")):
