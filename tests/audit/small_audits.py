@@ -12,7 +12,7 @@ from truepair.cli.main import main
 
 QUICK = ["--epochs", "2", "--width", "16", "--folds", "2", "--bank", "64", "--quiet"]
 QUICK_OPTIONS = {"options": AuditOptions(bank=64), "crossfit": CrossFitting(folds=2, epochs=2, width=16)}
-FILES = {"pairs.parquet", "summary.json", "report.html", "problems.parquet", "duplicates.parquet"}
+FILES = {"pairs.parquet", "summary.json", "report.html", "problems.parquet", "duplicates.parquet", "faults.parquet"}
 WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "cat", "dog", "tree", "house", "boat")
 
 

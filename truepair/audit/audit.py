@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from truepair.audit.crawl_faults.find import find_faults
 from truepair.audit.duplicates import find_duplicates
 from truepair.audit.early_checks import check_request
 from truepair.audit.export import export as export_pairs
@@ -82,6 +83,8 @@ def audit(
             rematched = rematch_flagged(collection, scored, verdict, options.rematch)
         with told.step("duplicates"):
             duplicates = find_duplicates(collection, scored.rows)
+        with told.step("faults"):
+            faults = find_faults(collection, scored, verdict, rematched, duplicates, seed=options.seed)
         with told.step("explain"):
             words = reasons(scored.given.similarity, scored.given.indicators, verdict.flagged, bank=scored.bank)
             problems = [*collection.problems, *scored.problems]
@@ -99,6 +102,7 @@ def audit(
             reasons=words,
             rematch=rematched,
             duplicates=duplicates,
+            faults=faults,
             problems=problems,
             mismatched=mismatched,
             scores=None if mismatched is None else scores_against(verdict, mismatched),

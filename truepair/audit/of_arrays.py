@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truepair.audit.result import Share
+from truepair.audit.result import Fault, Share
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
@@ -30,6 +30,7 @@ class EmbeddingAudit:
         similarity: (N,) float32, cosine of image and text.
         caption_from, image_from: (N,) int64, for flagged pairs the pair whose caption fits the image better and the one
             whose image fits the caption better; −1 where there is none.
+        faults: what went wrong with many pairs at once, captions shifted or shuffled in a stretch among it.
     """
 
     p_match: Array
@@ -41,6 +42,7 @@ class EmbeddingAudit:
     similarity: Array
     caption_from: IntArray
     image_from: IntArray
+    faults: list[Fault]
 
 
 def audit_embeddings(
@@ -77,6 +79,8 @@ def audit_embeddings(
         InputError: the arrays are not (N, D) floats of the same shape, have fewer than 60 rows, or a row of NaN, of
             infinite numbers or of zeros; there is not one image id a pair; an option is out of range.
     """
+    from truepair.audit.crawl_faults.find import find_faults
+    from truepair.audit.duplicates import find_duplicates
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.rematch.rematch import rematch_flagged
     from truepair.audit.scoring.scorers import scorer_for
@@ -97,6 +101,8 @@ def audit_embeddings(
         scored = scorer_for(collection, None, asked, CrossFitting()).score(Path(folder))
         verdict = verdict_of_scored(scored, seed=seed)
         found = rematch_flagged(collection, scored, verdict, asked.rematch)
+        duplicates = find_duplicates(collection, scored.rows, seed=seed)
+        faults = find_faults(collection, scored, verdict, found, duplicates, seed=seed)
     caption_from, image_from = (np.full(len(images), -1, dtype=np.int64) for _ in range(2))
     caption_from[found.rows], image_from[found.rows] = found.caption_from, found.image_from
     return EmbeddingAudit(
@@ -109,6 +115,7 @@ def audit_embeddings(
         scored.given.similarity,
         caption_from,
         image_from,
+        faults,
     )
 
 

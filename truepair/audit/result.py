@@ -100,6 +100,36 @@ DUPLICATES = {
 
 
 @dataclass(frozen=True)
+class Fault:
+    """Something that went wrong with many pairs at once. `kind` is one of the keys of `FAULTS`.
+
+    Attributes:
+        rows: (n,) int64, the pairs concerned, ascending rows of the source.
+        sentence: what was found, where, and what to do.
+        offset: where captions are shifted, how many pairs further on the caption of an image stands (negative: before).
+        caption_from: (n,) int64, the pair whose caption belongs to each image; −1 where none is known; None where
+            nothing can be repaired.
+    """
+
+    kind: str
+    rows: IntArray
+    sentence: str
+    offset: int | None = None
+    caption_from: IntArray | None = None
+
+
+FAULTS = {
+    "shifted-captions": "in a stretch of pairs, the caption of every image stands the same number of pairs further on "
+    "or before",
+    "shuffled-captions": "in a stretch of pairs, the captions belong to images of the same stretch, in another order",
+    "mismatched-stretch": "most pairs of a stretch are mismatched, and no offset or order was found that matches them",
+    "placeholder-picture": "one picture stands under many captions, as 'image not available' does",
+    "repeated-caption": "one caption stands on many images, as the name of a shop does",
+    "one-colour-picture": "pictures that hold one colour and nothing else",
+}
+
+
+@dataclass(frozen=True)
 class AuditResult:
     """A finished audit.
 
@@ -128,6 +158,7 @@ class AuditResult:
     reasons: list[str]
     rematch: Rematch
     duplicates: list[DuplicateGroup]
+    faults: list[Fault]
     problems: list[Problem]
     mismatched: BoolArray | None = None
     scores: dict[str, Any] | None = None

@@ -27,6 +27,7 @@ def make_result(
         reasons=[""] * len(scored),
         rematch=Rematch(none, none, p_match[:0], none, p_match[:0], none),
         duplicates=[],
+        faults=[],
         problems=[],
         options=options,
     )

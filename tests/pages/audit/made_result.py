@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from truepair.audit.result import AuditResult, DuplicateGroup, Rematch, Verdict
+from truepair.audit.result import AuditResult, DuplicateGroup, Fault, Rematch, Verdict
 from truepair.data.collection import PairsCollection, Problem
 from truepair.data.pairs import Images, Pairs, Texts
 
@@ -41,6 +41,10 @@ def made_result(*, collection=None, truth=True, clean=False, seed=0):
         image_fit=np.array([0.6, 0.5, 0.4, 0.0], np.float32),
         swap_with=np.array([1, 0, -1, -1]),
     )
+    faults = [
+        Fault("shifted-captions", np.array([7, 8, 9]), f"shifted by 50 % {HOSTILE}", 1, np.array([8, 9, -1])),
+        Fault("one-colour-picture", np.array([20]), "1 picture holds one colour \ud800"),
+    ]
     problems = [
         Problem("x.png", "table.csv", 3, "missing-picture", f"x.png is not there; {HOSTILE}"),
         Problem("p1", "table.csv", 1, "long-caption", "cut", used=True),
@@ -79,6 +83,7 @@ def made_result(*, collection=None, truth=True, clean=False, seed=0):
             DuplicateGroup("near-image", np.array([10, 11])),
             DuplicateGroup("near-image", np.array([12, 13])),
         ],
+        faults=[] if clean else faults,
         problems=[] if clean else problems,
         mismatched=flagged if truth else None,
         scores=scores if truth else None,

@@ -17,7 +17,7 @@ from truepair.audit.tables.text import columns_of
 from truepair.errors import InputError, TruepairError
 from truepair.pages.audit.page import render_page
 
-FILES = {"report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet"}
+FILES = {"report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet", "faults.parquet"}
 
 
 class Tags(HTMLParser):
@@ -208,7 +208,8 @@ def test_pictures_stop_at_their_budget_and_lost_files_do_no_harm(tmp_path, monke
 def test_summary_text_is_aligned_and_cannot_steer_the_terminal():
     text = summary_text(made_result())
     assert all(sign == "\n" or sign.isprintable() for sign in text)
-    lines, table = text.split("\n\n")
+    lines, *found, table = text.split("\n\n")
+    assert [line.split(":")[0] for line in found] == ["Found", "Found"]
     assert 6 <= len(lines.splitlines()) <= 12
     assert {len(line[:12].rstrip()) <= 10 and line[10:12] == "  " for line in lines.splitlines()} == {True}
     head, first = table.splitlines()[1:3]
@@ -277,6 +278,7 @@ def shortened(result, size):
         "reasons": ["x"] * size,
         "rematch": NO_REMATCH,
         "duplicates": [],
+        "faults": [],
         "mismatched": np.ones(size, bool),
     }
 

@@ -119,6 +119,12 @@ class CrossAttentionSpace:
     def similarity(self, rows: IntArray) -> Tensor:
         return self._paired(self.pairs.image_index[rows], self.pairs.text_index[rows])
 
+    def paired(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        return self._paired(self.pairs.image_index[image_rows], self.pairs.text_index[caption_rows])
+
+    def compared(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        return self._similarity(self.pairs.image_index[image_rows], self.pairs.text_index[caption_rows])
+
     def offers(self, rows: IntArray) -> Iterator[Offer]:
         images, texts = self.pairs.image_index[rows], self.pairs.text_index[rows]
         compared: tuple[tuple[str, IntArray, Callable[[IntArray], Tensor]], ...] = (

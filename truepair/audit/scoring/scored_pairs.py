@@ -40,6 +40,12 @@ class Space(Protocol):
     def similarity(self, rows: IntArray) -> Tensor:
         """(n,) of the given pairs of ascending rows."""
 
+    def paired(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        """(n,) similarity of the image of each pair of the first rows with the caption of that of the second."""
+
+    def compared(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        """(n, m) similarity of the images of some pairs with the captions of others, rows in any order."""
+
     def offers(self, rows: IntArray) -> Iterator[Offer]:
         """All captions and all images there are, compared with the pairs of ascending rows."""
 

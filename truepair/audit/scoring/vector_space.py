@@ -39,6 +39,17 @@ class VectorSpace(ABC):
         images, texts = self.vectors(rows)
         return (images * texts).sum(dim=1)
 
+    def paired(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        return (self.side(0, image_rows) * self.side(1, caption_rows)).sum(dim=1)
+
+    def compared(self, image_rows: IntArray, caption_rows: IntArray) -> Tensor:
+        return self.side(0, image_rows) @ self.side(1, caption_rows).T
+
+    def side(self, side: int, rows: IntArray) -> Tensor:
+        """(n, D) unit vectors of the images (0) or texts (1) of pairs in any order."""
+        ascending, place = np.unique(rows, return_inverse=True)
+        return self.vectors(ascending)[side][torch.from_numpy(place)]
+
     def offers(self, rows: IntArray) -> Iterator[Offer]:
         images, texts = self.vectors(rows)
         pieces = [slice(start, start + COMPARED_AT_ONCE) for start in range(0, len(rows), COMPARED_AT_ONCE)]
@@ -49,10 +60,7 @@ class VectorSpace(ABC):
 
     def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
         """Similarity, log odds and indicators of the images of some pairs with the captions of others, (n,) each."""
-        (image_at, image_of), (caption_at, caption_of) = (
-            np.unique(rows, return_inverse=True) for rows in (image_rows, caption_rows)
-        )
-        images, texts = self.vectors(image_at)[0][image_of], self.vectors(caption_at)[1][caption_of]
+        images, texts = self.side(0, image_rows), self.side(1, caption_rows)
         return scored_columns(images, texts, self.bank, image_rows, caption_rows)
 
     def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:

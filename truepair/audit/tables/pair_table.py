@@ -31,6 +31,14 @@ DUPLICATE_COLUMNS = {
     **{name: SHARED[name] for name in ("pair_id", "image", "caption")},
 }
 
+FAULT_COLUMNS = {
+    "fault": ("int64", "number of the fault, in the order of summary.json"),
+    "kind": ("string", "what is wrong with its pairs"),
+    **{name: SHARED[name] for name in ("pair_id", "row", "image", "caption")},
+    "repaired_caption": ("string", "the caption that belongs to the image; empty where none is known"),
+    "repaired_caption_pair": ("string", "pair_id it stands at"),
+}
+
 
 def write_problems(result: AuditResult, path: Path) -> None:
     """Write every problem of an audit, also where there is none."""
@@ -65,6 +73,36 @@ def write_duplicates(result: AuditResult, path: Path) -> None:
             }
 
     write_tables(path, DUPLICATE_COLUMNS, tables())
+
+
+def write_faults(result: AuditResult, path: Path) -> None:
+    """Write every pair of every fault, with its repaired caption where there is one; also where there is no fault."""
+    import pyarrow
+
+    collection = result.collection
+
+    def tables() -> Iterator[dict[str, Any]]:
+        for number, fault in enumerate(result.faults):
+            for start in range(0, len(fault.rows), ROWS):
+                rows = fault.rows[start : start + ROWS]
+                sources = np.full(len(rows), -1) if fault.caption_from is None else fault.caption_from[start:][:ROWS]
+                known = np.flatnonzero(sources >= 0)
+                repaired = Some(known, words_of(collection.captions, sources[known]))
+                repaired_pair = Some(known, words_of(collection.ids, sources[known]))
+                yield {
+                    "fault": np.full(len(rows), number),
+                    "kind": [fault.kind] * len(rows),
+                    "pair_id": words_at(collection.ids, rows),
+                    "row": collection.source_rows(rows),
+                    "image": words_at(collection.image_names, rows),
+                    "caption": words_at(collection.captions, rows),
+                    "repaired_caption": repaired.at(slice(0, len(rows))),
+                    "repaired_caption_pair": repaired_pair.at(slice(0, len(rows))),
+                }
+        if not result.faults:
+            yield {name: pyarrow.array([], pyarrow.type_for_alias(kind)) for name, (kind, _) in FAULT_COLUMNS.items()}
+
+    write_tables(path, FAULT_COLUMNS, tables())
 
 
 def write_tables(path: Path, described: dict[str, tuple[str, str]], tables: Iterable[dict[str, Any]]) -> None:

@@ -51,6 +51,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
             "images": int((result.rematch.image_from >= 0).sum()),
         },
         "swaps": len(swaps_of(result)),
+        "faults": faults_of(result),
         "duplicates": duplicates_of(result),
         "problems": problems_of(result),
         "mismatch_rate": None if result.mismatched is None or not size else float(result.mismatched.mean()),
@@ -102,6 +103,24 @@ def swaps_of(result: AuditResult) -> IntArray:
     ordered = np.sort(both, axis=1)
     _, first = np.unique(ordered, axis=0, return_index=True)
     return np.asarray(both[np.sort(first)], dtype=np.int64)
+
+
+def faults_of(result: AuditResult) -> list[dict[str, Any]]:
+    """What is said of each fault: its kind, where it begins and ends, how many pairs it concerns, and its sentence."""
+    read = result.collection.ids
+    return [
+        {
+            "fault": number,
+            "kind": fault.kind,
+            "pairs": len(fault.rows),
+            "first_pair": printable(read(int(fault.rows[0]), int(fault.rows[0]) + 1)[0]),
+            "last_pair": printable(read(int(fault.rows[-1]), int(fault.rows[-1]) + 1)[0]),
+            "offset": fault.offset,
+            "repaired": 0 if fault.caption_from is None else int((fault.caption_from >= 0).sum()),
+            "sentence": fault.sentence,
+        }
+        for number, fault in enumerate(result.faults)
+    ]
 
 
 def duplicates_of(result: AuditResult) -> dict[str, dict[str, int]]:

@@ -24,8 +24,9 @@ def summary_text(result: AuditResult) -> str:
     lines = summary_lines(result)
     width = max(len(title) for title, _ in lines)
     text = "\n".join(f"{title.ljust(width)}  {said}" for title, said in lines)
-    for warning in warnings_of(result):
-        said = f"Careful: {warning}".replace(" %", "\u00a0%")  # a number keeps its %
+    faults = [f"Found: {one_line(fault.sentence, 1000)}" for fault in result.faults]
+    for said in (*faults, *(f"Careful: {warning}" for warning in warnings_of(result))):
+        said = said.replace(" %", "\u00a0%")  # a number keeps its %
         text += "\n\n" + textwrap.fill(said, WARNING, break_on_hyphens=False).replace("\u00a0", " ")
     if not len(result):
         return text

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from truepair.audit.result import AuditResult
-from truepair.audit.tables.pair_table import columns_of, pair_tables, write_duplicates, write_problems, write_tables
+from truepair.audit.tables.pair_table import (
+    columns_of,
+    pair_tables,
+    write_duplicates,
+    write_faults,
+    write_problems,
+    write_tables,
+)
 from truepair.audit.tables.summary import facts_of
 from truepair.files import write_json_atomically, write_text_atomically
 
@@ -22,7 +29,7 @@ def write_audit(
 
     - `pairs.parquet`: a row for each scored pair; columns as in `data.pair_columns`, with one `indicator_<name>` for
       each indicator of the audit.
-    - `problems.parquet`, `duplicates.parquet`: also where there are none; columns as in `pair_table`.
+    - `problems.parquet`, `duplicates.parquet`, `faults.parquet`: also where there are none; columns as in `pair_table`.
     - `report.html`: what `page` makes of the audit; none without it.
     - `summary.json`: noise rate with its interval, counts, options, times, scores against the truth.
 
@@ -33,6 +40,7 @@ def write_audit(
         "pairs.parquet": lambda path: write_tables(path, columns_of(result), pair_tables(result)),
         "problems.parquet": lambda path: write_problems(result, path),
         "duplicates.parquet": lambda path: write_duplicates(result, path),
+        "faults.parquet": lambda path: write_faults(result, path),
     }
     if page is not None:
         steps["report.html"] = lambda path: write_text_atomically(path, page(result))
@@ -41,5 +49,5 @@ def write_audit(
         if progress is not None:
             progress(name)
         write(out / name)
-    order = ("report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet")
+    order = ("report.html", "pairs.parquet", "summary.json", "problems.parquet", "duplicates.parquet", "faults.parquet")
     return [out / name for name in order if name in steps]

@@ -26,7 +26,7 @@ from truepair.pages.audit import charts
 from truepair.pages.audit.cards import Cards
 from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
 from truepair.pages.kit.page import clipped, render, tight
-from truepair.phrases import percent_span
+from truepair.phrases import percent_span, printable
 
 SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
 
@@ -79,6 +79,7 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         swaps=[[album.shown(int(row)) for row in both] for both in swaps_of(result)[:SWAPS]],
         swap_count=len(swaps_of(result)),
         proposals=len(result.rematch.rows),
+        faults=shown_faults(result, album),
         duplicates=kinds_of(result, album),
         problems=reasons_of(result),
         problem_count=len(result.problems),
@@ -104,6 +105,27 @@ def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]
     distance[result.at(taken)] = np.inf
     order = np.argsort(distance, kind="stable")[:count]
     return [int(result.rows[place]) for place in order if distance[place] < 0.4]
+
+
+def shown_faults(result: AuditResult, album: Cards) -> list[dict[str, Any]]:
+    """Each fault in words, with some of its pairs from beginning to end; where it is repaired, with their captions."""
+    found = []
+    for fault in result.faults:
+        seats = np.unique(np.linspace(0, len(fault.rows) - 1, min(len(fault.rows), MEMBERS)).astype(np.int64))
+        sources = None if fault.caption_from is None else fault.caption_from[seats]
+        shown = [album.shown(int(row)) for row in fault.rows[seats]]
+        captions: list[str | None] = [None] * len(shown)
+        if sources is not None:
+            captions = [album.shown(int(row)).caption if row >= 0 else None for row in sources]
+        found.append(
+            {
+                "name": fault.kind,
+                "sentence": tight(printable(fault.sentence)),
+                "size": len(fault.rows),
+                "shown": [{"pair": pair, "caption": caption} for pair, caption in zip(shown, captions, strict=True)],
+            }
+        )
+    return found
 
 
 def kinds_of(result: AuditResult, album: Cards) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""What crawls suffer from: faults that many pairs share, each found once and named."""
