@@ -12,15 +12,16 @@ from truepair.audit.crawl_faults.one_colour import pictures_of_one_colour
 from truepair.audit.crawl_faults.repeats import of_one_picture, unusually_large
 from truepair.audit.crawl_faults.stretches import Stretch, find_stretches
 from truepair.audit.duplicates.captions import plain
+from truepair.audit.duplicates.images import image_classes, own_reader
 from truepair.audit.result import DuplicateGroup, Fault, Rematch, Verdict
 from truepair.audit.scoring.row_ranges import words_at
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.data.collection import Collection, PairsCollection
-from truepair.data.pairs import BoolArray, IntArray
+from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.phrases import are, counted, percent
 
 ALL_LOOKED_AT = 20_000
-"""Images that are all looked at for one colour, where a collection has features; of others only suspicious ones are."""
+"""Images that are all looked at for one colour, where a collection has features; of more, so many."""
 LOOKED_AT = 2000
 SHOWN = 40
 
@@ -45,7 +46,7 @@ def find_faults(
         *faults_of_stretches(collection, scored, verdict, rematched, seed=seed),
         *placeholder_pictures(collection, scored.rows, verdict.flagged, duplicates),
         *repeated_captions(collection, scored.rows, duplicates),
-        *one_colour_pictures(collection, scored.rows, verdict.flagged, duplicates),
+        *one_colour_pictures(collection, scored.rows, verdict.p_match),
     ]
 
 
@@ -62,20 +63,20 @@ def faults_of_stretches(
     proposed[np.searchsorted(rows, rematched.rows[known])] = np.searchsorted(rows, rematched.caption_from[known])
     alignment = Alignment(rows, scored.spaces, seed)
     stretches = find_stretches(verdict.p_match, matching, proposed, alignment)
-    return [told(collection, rows, stretch, verdict.flagged) for stretch in stretches]
+    return [told(collection, rows, stretch, verdict.p_match) for stretch in stretches]
 
 
-def told(collection: Collection, rows: IntArray, stretch: Stretch, flagged: BoolArray) -> Fault:
+def told(collection: Collection, rows: IntArray, stretch: Stretch, p_match: Array) -> Fault:
     """A stretch in words."""
     places = slice(stretch.start, stretch.stop)
     size = stretch.stop - stretch.start
     where = f"{size:,} pairs in a row, {span(collection, int(rows[stretch.start]), int(rows[stretch.stop - 1]))}"
     if stretch.caption_from is None:
-        elsewhere = np.delete(flagged, np.arange(stretch.start, stretch.stop)).mean()
+        inside, elsewhere = p_match[places].mean(), np.delete(p_match, np.arange(stretch.start, stretch.stop)).mean()
         sentence = (
-            f"{where}, {are(size)} mismatched as a whole: {percent(float(flagged[places].mean()))} of them are "
-            f"flagged, elsewhere {percent(float(elsewhere))}. No offset and no other order of their captions was found "
-            "that would match them: look where this part comes from, and leave it out."
+            f"{where}, look mismatched as a whole: their mean p_match is {inside:.2f}, elsewhere {elsewhere:.2f}. No "
+            "offset and no other order of their captions was found that would match them: look where this part comes "
+            "from."
         )
         return Fault("mismatched-stretch", rows[places], sentence)
     gain = (
@@ -104,8 +105,11 @@ def placeholder_pictures(
     collection: Collection, rows: IntArray, flagged: BoolArray, duplicates: Sequence[DuplicateGroup]
 ) -> list[Fault]:
     """Pictures under far more captions than is usual in the collection."""
-    alone = np.arange(len(rows))
-    images = collection.pairs.image_index[rows] if isinstance(collection, PairsCollection) else alone
+    images = np.arange(len(rows))
+    if isinstance(collection, PairsCollection):
+        images = collection.pairs.image_index[rows]
+    elif (held := image_classes(collection, rows, own_reader(collection, 0))) is not None:
+        images = held[0]
     found = []
     for group in unusually_large(of_one_picture(images, duplicates, rows), len(rows)):
         captions = list(dict.fromkeys(words_at(collection.captions, rows[group])))
@@ -140,18 +144,16 @@ def repeated_captions(collection: Collection, rows: IntArray, duplicates: Sequen
     return found
 
 
-def one_colour_pictures(
-    collection: Collection, rows: IntArray, flagged: BoolArray, duplicates: Sequence[DuplicateGroup]
-) -> list[Fault]:
-    """Pictures of one colour, one fault for all. Where there are very many, flagged and repeated ones are looked at."""
-    suspicious = np.union1d(rows[flagged], np.concatenate([np.empty(0, np.int64), *(g.rows for g in duplicates)]))
-    of_image = None
+def one_colour_pictures(collection: Collection, rows: IntArray, p_match: Array) -> list[Fault]:
+    """Pictures of one colour, one fault for all. Where there are very many, those of the least probable pairs."""
+    of_image, least = None, np.argsort(p_match, kind="stable")
     if isinstance(collection, PairsCollection):
         of_image = collection.pairs.image_index[rows]
-        asked = rows[np.unique(of_image, return_index=True)[1]]
-        asked = asked if len(asked) <= ALL_LOOKED_AT else np.intersect1d(asked, suspicious)[:ALL_LOOKED_AT]
+        images, first = np.unique(of_image, return_index=True)
+        some = first if len(images) <= ALL_LOOKED_AT else least[:ALL_LOOKED_AT]
     else:
-        asked = suspicious[:LOOKED_AT]
+        some = least[:LOOKED_AT]
+    asked = np.sort(rows[some])
     colours = pictures_of_one_colour(collection, asked.tolist())
     if not colours:
         return []

@@ -17,7 +17,8 @@ from truepair.audit.crawl_faults.segments import best_segment, high_segments
 from truepair.data.pairs import Array, IntArray
 
 LEAST_LENGTH = 20
-LEAST_SUM = 5.0
+MOST_EVIDENCE, CAUTION = 5.0, 7.0
+"""Of a single pair, and what a stretch needs beyond the logarithm of all places it could begin at (in nats)."""
 REACH = 256
 """Offsets that are always tried; further ones where proposals of better captions point to them."""
 SAMPLED = 2000
@@ -26,8 +27,8 @@ ERRORS = 7.0
 MOST_ORDERED = 3000
 """Pairs of a stretch that are put into order: the time grows with the third power."""
 LEAST_VOTES = 5
-MOSTLY, ELSEWHERE = 0.6, 0.35
-"""Share of flagged pairs in a stretch that is mismatched as a whole, and the most that of all others may be of it."""
+MOSTLY, ELSEWHERE = 0.3, 0.35
+"""Mean 1 − p_match in a stretch that is mismatched as a whole, and the most that of all others may be of it."""
 RECOVERED = 0.5
 """Of the matching of pairs that are not flagged, what that of reordered ones must reach."""
 LEAST_BETTER = 0.6
@@ -66,19 +67,37 @@ def find_stretches(p_match: Array, matching: Array, caption_from: IntArray, alig
         matching: (M,) their indicator of that name.
         caption_from: (M,) place of the pair whose caption was proposed; −1 without a proposal.
     """
-    flagged = p_match < 0.5
-    trusted = matching[~flagged]
+    doubt = 1 - p_match.astype(np.float64)
+    trusted = matching[p_match >= 0.5]
     wanted = RECOVERED * float(np.mean(trusted)) if len(trusted) >= LEAST_LENGTH else 0.0
-    reference = max(float(p_match.mean()) / 2, 0.25) if len(p_match) else 0.0
-    found = []
-    for start, stop in high_segments(reference - p_match, least_sum=LEAST_SUM, least_length=LEAST_LENGTH):
+    found: list[Stretch] = []
+    for first, stop in mismatched_stretches(doubt):
+        start = max(first, found[-1].stop) if found else first
         parts = rotations(explained(start, stop, caption_from, alignment, wanted), alignment)
-        inside = float(flagged[start:stop].mean())
-        outside = (flagged.sum() - flagged[start:stop].sum()) / max(1, len(flagged) - (stop - start))
-        if not parts and inside >= MOSTLY and outside <= ELSEWHERE * inside and 2 * (stop - start) < len(flagged):
+        inside = float(doubt[first:stop].mean())
+        outside = (doubt.sum() - doubt[first:stop].sum()) / max(1, len(doubt) - (stop - first))
+        as_a_whole = inside >= MOSTLY and outside <= ELSEWHERE * inside and 2 * (stop - first) < len(doubt)
+        if not parts and start == first and as_a_whole:
             parts = [Stretch(start, stop)]
         found += parts
     return found
+
+
+def mismatched_stretches(doubt: Array) -> list[tuple[int, int]]:
+    """Stretches [start, stop) that look mismatched as a whole; all pairs together where most are mismatched.
+
+    With the share of mismatched pairs π and f₀ the distribution of their scores, 1 − p_match is π f₀/f: what a pair
+    says for a stretch of nothing but mismatched pairs, against one like all others, is log((1 − p_match)/π).
+
+    Args:
+        doubt: (M,) 1 − p_match.
+    """
+    share = float(doubt.mean())
+    if share == 0:
+        return []
+    evidence = np.clip(np.log(np.maximum(doubt, 1e-9) / share), -MOST_EVIDENCE, MOST_EVIDENCE)
+    found = high_segments(evidence, least_sum=np.log(len(doubt)) + CAUTION, least_length=LEAST_LENGTH)
+    return found or ([(0, len(doubt))] if share > 0.5 else [])
 
 
 def explained(start: int, stop: int, proposed: IntArray, alignment: Alignment, wanted: float) -> list[Stretch]:
@@ -102,8 +121,7 @@ def shifted(start: int, stop: int, proposed: IntArray, alignment: Alignment) -> 
     offset = standing_out(places, alignment) or voted(places, proposed, alignment)
     if not offset:
         return None
-    margin = min(stop - start, SAMPLED)
-    wide = np.arange(max(0, start - margin, -offset), min(count, count - offset, stop + margin))
+    wide = np.arange(max(0, start - SAMPLED, -offset), min(count, count - offset, stop + SAMPLED))
     gain = np.nan_to_num(alignment.pairs(wide, wide + offset) - alignment.pairs(wide, wide))
     usual = np.median(gain[gain > 0]) if (gain > 0).any() else 0.0
     first, last, _ = best_segment(gain - LEAST_GAIN * usual)
@@ -192,12 +210,10 @@ def voted(places: IntArray, proposed: IntArray, alignment: Alignment) -> int | N
 def shuffled(start: int, stop: int, alignment: Alignment, wanted: float) -> Stretch | None:
     """A stretch in which the images fit captions of the stretch far more often than as many captions of elsewhere."""
     inside = np.arange(start, stop)
-    if len(inside) > MOST_ORDERED:
-        return None
     others = np.concatenate([np.arange(0, start), np.arange(stop, len(alignment.rows))])
     outside = others[np.linspace(0, len(others) - 1, min(len(others), len(inside))).astype(np.int64)]
-    if len(outside) < LEAST_LENGTH:
-        outside = np.empty(0, np.int64)
+    if len(inside) > MOST_ORDERED or len(outside) < LEAST_LENGTH:
+        return None  # without others there is nothing to compare with
     similarity = np.full((len(inside), len(inside)), -np.inf)
     hits = asked = 0
     for space, images in alignment.blocks(inside):
@@ -208,7 +224,7 @@ def shuffled(start: int, stop: int, alignment: Alignment, wanted: float) -> Stre
     if asked < len(inside):
         return None
     chance = len(inside) / (len(inside) + len(outside))
-    if len(outside) and hits - asked * chance < ERRORS * np.sqrt(asked * chance * (1 - chance)):
+    if hits - asked * chance < ERRORS * np.sqrt(asked * chance * (1 - chance)):
         return None
     from scipy.optimize import linear_sum_assignment
 
