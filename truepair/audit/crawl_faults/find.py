@@ -160,13 +160,13 @@ def one_colour_pictures(collection: Collection, rows: IntArray, p_match: Array) 
     concerned = np.array(sorted(colours), dtype=np.int64)
     if of_image is not None:
         concerned = rows[np.isin(of_image, of_image[np.searchsorted(rows, concerned)])]
-    colour, count = Counter(f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in colours.values()).most_common(1)[
-        0
-    ]
+    pictures = {collection.image_names(row, row + 1)[0]: colour for row, colour in colours.items()}
+    (red, green, blue), count = Counter(pictures.values()).most_common(1)[0]
     sentence = (
-        f"{counted(len(colours), 'picture')} of {counted(len(concerned), 'pair')} "
-        f"{'holds' if len(colours) == 1 else 'hold'} one colour and nothing else ({count:,} of them {colour}): files "
-        "that were cut off, or empty placeholders. Fetch them again, or leave these pairs out."
+        f"{counted(len(pictures), 'picture')} of {counted(len(concerned), 'pair')} "
+        f"{'holds' if len(pictures) == 1 else 'hold'} one colour and nothing else ({count:,} of them "
+        f"#{red:02x}{green:02x}{blue:02x}): files that were cut off, or empty placeholders. Fetch them again, or leave "
+        "these pairs out."
     )
     return [Fault("one-colour-picture", concerned, sentence)]
 
