@@ -111,7 +111,7 @@ def test_seed_kind_and_layout_are_checked(tmp_path: Path) -> None:
     wrong: Any = "captions"
     with pytest.raises(InputError, match="noise seed is -1; expected a whole number of at least 0"):
         inject_noise(make_pairs(3), 0.5, seed=-1)
-    with pytest.raises(InputError, match='noise kind is \'captions\'; expected "caption", "image" or "class"'):
+    with pytest.raises(InputError, match="noise kind is 'captions'; expected one of caption, image, class, nearest"):
         inject_noise(make_pairs(3), 0.5, kind=wrong, seed=0)
     with pytest.raises(InputError, match='noise index layout is \'captions\'; expected "caption" or "image"'):
         write_noise_index(make_pairs(3), tmp_path / "x.npy", layout=wrong)
@@ -253,3 +253,35 @@ def test_captions_exchanged_within_classes_stay_there():
         assert sorted(noisy.image_index[inside]) == sorted(pairs.image_index[inside])
     with pytest.raises(InputError, match="the pairs have no labels"):
         inject_noise(pairs, 0.5, kind="class", seed=3)
+
+
+def test_captions_go_to_the_nearest_other_image():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(7, 3, 4)).astype(np.float32) * [1.0, 1.0, 1.0, 50.0]
+    features[2, 1:] = 0  # one region alone
+    pairs = make_pairs(7, 2)
+    pairs = replace(pairs, images=replace(pairs.images, features=features))
+    noisy = inject_noise(pairs, 1.0, kind="nearest", seed=3)
+    means = [[sum(r[d] for r in image if any(r)) / sum(any(r) for r in image) for d in range(4)] for image in features]
+    columns = list(zip(*means, strict=True))
+    average = [sum(column) / 7 for column in columns]
+    spread = [(sum((v - a) ** 2 for v in column) / 7) ** 0.5 for column, a in zip(columns, average, strict=True)]
+    scaled = [[(v - a) / s for v, a, s in zip(row, average, spread, strict=True)] for row in means]
+
+    def cosine(one, other):
+        return sum(a * b for a, b in zip(one, other, strict=True)) / (
+            sum(a * a for a in one) ** 0.5 * sum(b * b for b in other) ** 0.5
+        )
+
+    nearest = [max((j for j in range(7) if j != i), key=lambda j: cosine(scaled[i], scaled[j])) for i in range(7)]
+    assert noisy.image_index.tolist() == [nearest[image] for image in pairs.image_index]
+    assert noisy.true_image is not None and noisy.true_image.tolist() == pairs.image_index.tolist()
+    assert noisy.mismatch_rate == 1.0
+    half = inject_noise(pairs, 0.5, kind="nearest", seed=3)
+    moved = half.image_index != pairs.image_index
+    assert moved.sum() == 7 and half.image_index[moved].tolist() == noisy.image_index[moved].tolist()
+
+
+def test_the_nearest_image_needs_a_second_one():
+    with pytest.raises(InputError, match="needs two images"):
+        inject_noise(make_pairs(1, 4), 0.5, kind="nearest", seed=0)

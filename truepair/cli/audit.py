@@ -58,9 +58,10 @@ def add_audit(commands: Any) -> None:
     trial.add_argument("--noise", type=float, default=0.0, metavar="X", help="share of pairs to mismatch first")
     trial.add_argument(
         "--noise-kind",
-        choices=["caption", "image", "class"],
+        choices=["caption", "image", "class", "nearest"],
         default="caption",
-        help="what is exchanged: captions, images, or captions within a class (--label) [default: caption]",
+        help="what is exchanged: captions, images, or captions within a class (--label); or nearest: captions go to "
+        "the image most similar to their own [default: caption]",
     )
     trial.add_argument("--noise-seed", type=int, default=0, metavar="N", help="seed of it [default: 0]")
     trial.add_argument("--noise-index", type=Path, metavar="FILE", help="an index file of the field that says how")

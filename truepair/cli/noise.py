@@ -18,10 +18,11 @@ def add_noise(commands: Any) -> None:
     )
     parser.add_argument(
         "--kind",
-        choices=["caption", "image", "symmetric", "asymmetric"],
+        choices=["caption", "image", "nearest", "symmetric", "asymmetric"],
         default="caption",
-        help="shuffle captions (NCR) or images (DECL), or draw labels anew from all classes (symmetric) or from the "
-        "partner of their class (asymmetric, MRL) [default: caption]",
+        help="shuffle captions (NCR) or images (DECL), move captions to the image most similar to their own "
+        "(nearest), or draw labels anew from all classes (symmetric) or from the partner of their class (asymmetric, "
+        "MRL) [default: caption]",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the noise [default: 0]")
     parser.add_argument("--label", metavar="COLUMN", help="for labels: the column that gives each pair its class")
@@ -50,7 +51,7 @@ def run_noise(options: argparse.Namespace) -> None:
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
     pairs = load(options.data, options.split, **given_reading(options))
     pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
-    write_noise_index(pairs, options.out, layout=options.kind)
+    write_noise_index(pairs, options.out, layout="image" if options.kind == "image" else "caption")
     rate = 100 * (pairs.mismatch_rate or 0)
     print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
 

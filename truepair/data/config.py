@@ -57,10 +57,10 @@ class DataConfig(Options):
 
     source: str
     noise: float = option(0.0, "share of training pairs to mismatch on purpose, in [0, 1]")
-    noise_kind: Literal["caption", "image", "class"] = option(
+    noise_kind: Literal["caption", "image", "class", "nearest"] = option(
         "caption",
-        "what is shuffled: single captions (NCR), whole images (DECL), or captions among pairs of one "
-        "class (needs --label)",
+        "what is shuffled: single captions (NCR), whole images (DECL), captions among pairs of one "
+        "class (needs --label); or nearest: captions go to the image most similar to their own",
     )
     noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed")
     noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")

@@ -1,6 +1,6 @@
 """Noise models: mismatch a chosen share of the pairs, and read and write the field's index files.
 
-Both models permute, so some chosen entries may land on themselves. `Pairs.mismatch_rate` of the result is the
+All but "nearest" permute, so some chosen entries may land on themselves. `Pairs.mismatch_rate` of the result is the
 realised rate, `rate` only the nominal one.
 """
 
@@ -8,30 +8,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from truepair.data.index_files import read_index, write_index
-from truepair.data.pairs import IntArray, Pairs
+from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
 
+NoiseKind = Literal["caption", "image", "class", "nearest"]
+_AT_ONCE = 1024
 
-def inject_noise(
-    pairs: Pairs, rate: float, *, kind: Literal["caption", "image", "class"] = "caption", seed: int
-) -> Pairs:
+
+def inject_noise(pairs: Pairs, rate: float, *, kind: NoiseKind = "caption", seed: int) -> Pairs:
     """The pairs with about `rate` (in [0, 1]) of them mismatched; `true_image` holds the truth.
 
     - "caption" (NCR): round(rate * N) of the N pairs are chosen and permute the images they point to.
     - "image" (DECL): round(rate * n) of the n images are chosen and permuted; all captions of an image move together.
     - "class": as "caption", but captions only move among pairs of one class (`labels`), which is far harder to see. A
       class of which one pair is chosen stays as it is.
+    - "nearest": each chosen caption goes to the image most similar to its own, by the cosine of their standardised mean
+      region features; no other is harder to see. Images whose captions are the same picture's stay different images.
 
     The truth stays what it was if it was known, else it is the image before the call. The result depends on
     `pairs`, `rate`, `kind` and `seed` (>= 0) alone.
 
     Raises:
-        InputError: `rate`, `kind` or `seed` is out of range; or there are no labels for "class".
+        InputError: `rate`, `kind` or `seed` is out of range; there are no labels for "class", or no second image for
+            "nearest".
     """
     if not 0 <= rate <= 1:
         raise InputError(f"noise rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
@@ -44,8 +48,12 @@ def inject_noise(
         image_index = _partial_permutation(len(pairs.images), rate, rng)[pairs.image_index]
     elif kind == "class":
         image_index = pairs.image_index[_permutation_within_classes(pairs, rate, rng)]
+    elif kind == "nearest":
+        chosen = rng.permutation(len(pairs))[: round(rate * len(pairs))]
+        image_index = pairs.image_index.copy()
+        image_index[chosen] = _nearest_images(pairs, image_index[chosen])
     else:
-        raise InputError(f'noise kind is {kind!r}; expected "caption", "image" or "class"')
+        raise InputError(f"noise kind is {kind!r}; expected one of {', '.join(get_args(NoiseKind))}")
     return replace(pairs, image_index=image_index, true_image=_truth(pairs))
 
 
@@ -122,6 +130,36 @@ def _permutation_within_classes(pairs: Pairs, rate: float, rng: np.random.Genera
         ring = chosen[pairs.labels[chosen] == label]
         result[ring] = np.roll(ring, 1)
     return result
+
+
+def _nearest_images(pairs: Pairs, wanted: IntArray) -> IntArray:
+    """The most similar other image of each wanted one."""
+    count = len(pairs.images)
+    if count < 2:
+        raise InputError(f'{pairs.name}: noise of kind "nearest" needs two images, and there is one')
+    vectors = np.concatenate(
+        [_mean_regions(pairs.images.features[at : at + _AT_ONCE]) for at in range(0, count, _AT_ONCE)]
+    )
+    vectors -= vectors.mean(axis=0)
+    vectors /= np.maximum(vectors.std(axis=0), 1e-6)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    images, place = np.unique(wanted, return_inverse=True)
+    nearest = np.empty(len(images), dtype=np.int64)
+    for start in range(0, len(images), _AT_ONCE):
+        rows = images[start : start + _AT_ONCE]
+        similarity = vectors[rows] @ vectors.T
+        similarity[np.arange(len(rows)), rows] = -np.inf
+        nearest[start : start + _AT_ONCE] = similarity.argmax(axis=1)
+    return np.asarray(nearest[place])
+
+
+def _mean_regions(features: Array) -> Array:
+    """(n, D) float32 of (n, R, D), the mean over regions that are not all zero; (n, D) as it is."""
+    values = np.asarray(features, dtype=np.float32)
+    if values.ndim == 2:
+        return values
+    there = values.any(axis=2).sum(axis=1, keepdims=True)
+    return np.asarray(values.sum(axis=1) / np.maximum(there, 1))
 
 
 def _image_layout(pairs: Pairs) -> IntArray:

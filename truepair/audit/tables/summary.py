@@ -78,7 +78,12 @@ def statement(result: AuditResult) -> str:
     return found
 
 
-EXCHANGED = {"caption": "captions", "image": "images", "class": "captions within each class"}
+EXCHANGED = {
+    "caption": "captions",
+    "image": "images",
+    "class": "captions within each class",
+    "nearest": "captions of similar images",
+}
 
 
 def trial_of(result: AuditResult) -> str | None:
