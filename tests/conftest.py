@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+os.environ.setdefault("TRUEPAIR_ENCODER", "windows")  # the quickest, and for pictures of a few pixels the best
 torch.set_num_threads(1)  # the tests run in several processes; threads that wait for each other would slow them down
 
 
@@ -17,6 +18,18 @@ def fashion() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data not found at {folder}; set TRUEPAIR_DATA to the folder that holds fashion_precomp")
     return folder
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """One Ray with two workers for all tests that need one."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # beside other tests a worker would take minutes to import torch
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
+    yield ray
+    ray.shutdown()
 
 
 WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "plain", "shiny")

@@ -47,7 +47,6 @@ def modes():
     yield "palette", file_of(colours.quantize(16), "PNG")
     yield "palette with a clear colour", file_of(colours.quantize(16), "PNG", transparency=3)
     yield "RGB with a clear colour", file_of(colours, "PNG", transparency=colours.getpixel((5, 5)))
-    yield "16 bits", file_of(Image.fromarray(np.arange(0, 64000, 8, dtype=np.uint16).reshape(80, 100)), "PNG")
     yield "just below the limit", file_of(scene(767, 300))
     yield "large, not JPEG", file_of(scene(1200, 800), "PNG")
 
@@ -55,6 +54,21 @@ def modes():
 @pytest.mark.parametrize(("name", "file"), [*modes()], ids=[name for name, _ in modes()])
 def test_other_pictures_keep_every_bit(name, file):
     assert np.array_equal(read_picture(file), read_whole(file))
+
+
+@pytest.mark.parametrize(
+    ("kind", "white"), [(np.uint16, 65535), (np.int32, 65535), (np.int32, 255), (np.float32, 1), (np.float32, 255)]
+)
+def test_more_than_8_bits_are_scaled_not_cut(kind, white):
+    grey = np.arange(100 * 80).reshape(80, 100) % 256
+    values = (grey * (white / 255)).astype(kind)
+    found = read_picture(file_of(Image.fromarray(values), "TIFF"))
+    assert np.abs(found.astype(int) - grey[..., None]).max() <= 1
+    if kind is np.uint16:
+        assert np.array_equal(read_picture(file_of(Image.fromarray(values), "PNG")), found)
+    odd = np.array([[np.nan, -5, 4e5, 1e6] * 4] * 16, dtype=np.float32)
+    assert read_picture(file_of(Image.fromarray(odd), "TIFF"))[0, :4, 0].tolist() == [0, 0, 102, 255]
+    assert (read_picture(file_of(Image.new("F", (9, 9)), "TIFF")) == 0).all()
 
 
 @pytest.mark.parametrize("size", [(768, 500), (1600, 1200), (1201, 3203), (5000, 150)])

@@ -75,7 +75,7 @@ def test_windows_are_the_descriptor(tmp_path):
 
 
 def test_an_unknown_name_and_a_folder_without_a_model(tmp_path):
-    with pytest.raises(InputError, match="'clop' is none, nor a folder; expected one of windows"):
+    with pytest.raises(InputError, match="'clop' is none, nor a folder; expected one of both, efficientnet, windows"):
         encoder_of("clop")
     with pytest.raises(InputError, match="a folder without a model"):
         encoder_of(str(tmp_path))
@@ -125,7 +125,7 @@ def test_a_run_names_its_encoder_and_refuses_features_of_another(folder, tmp_pat
     for data in (folder, other, folder / "table.jsonl"):  # the run's encoder unless another one is asked for
         assert main(["evaluate", str(run), str(data)]) == 0
         assert main(["evaluate", str(run), str(data), "--encoder", "windows"]) == 2
-        assert "encoder windows-2, this model was trained on those of mean-1" in capsys.readouterr().err
+        assert "encoder windows-3, this model was trained on those of mean-1" in capsys.readouterr().err
 
 
 def test_runs_of_earlier_versions_saw_windows(folder, monkeypatch):

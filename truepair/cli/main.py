@@ -14,6 +14,7 @@ from truepair.cli.audit import add_audit
 from truepair.cli.demo import add_demo
 from truepair.cli.describe import add_describe
 from truepair.cli.evaluate import add_evaluate
+from truepair.cli.features import add_features
 from truepair.cli.import_checkpoint import add_import
 from truepair.cli.labels import add_labels
 from truepair.cli.noise import add_noise
@@ -69,6 +70,6 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     for add in (add_demo, add_audit):
         add(commands)
     add_train(commands, arguments)
-    for add in (add_evaluate, add_report, add_analyse, add_labels, add_noise, add_describe, add_import):
+    for add in (add_features, add_evaluate, add_report, add_analyse, add_labels, add_noise, add_describe, add_import):
         add(commands)
     return parser

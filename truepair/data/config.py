@@ -14,6 +14,21 @@ from truepair.option import Options, option
 
 
 @dataclass(frozen=True)
+class Extraction(Options):
+    """How the features of pictures are computed; none of it changes a number, but where memory is short for a batch.
+
+    Attributes:
+        engine: local (threads of this process) or ray (tasks of Ray, `RAY_ADDRESS` for a cluster).
+        workers: how many pictures' batches to compute at once; None: one for each core.
+        memory: GB that they may take together; None: a quarter of what there is.
+    """
+
+    engine: Literal["local", "ray"] = option("local", "threads here, or tasks of Ray (RAY_ADDRESS for a cluster)")
+    workers: int | None = option(None, "batches at once; default: one a core", least=1)
+    memory: float | None = option(None, "GB that batches may take together; default: a quarter of all", above=0)
+
+
+@dataclass(frozen=True)
 class Reading:
     """How a source is read; each kind of source takes the options that mean something to it.
 
@@ -31,6 +46,7 @@ class Reading:
         encoder: what pictures are described by: a name in `truepair.encoders.ENCODERS`, or the path of a model folder;
             None for the default.
         cache: folder for the features of pictures; `$TRUEPAIR_CACHE`, else `~/.cache/truepair` by default.
+        extraction: how the features of pictures are computed.
         progress: whether to draw a bar while pictures are described; None draws one on a terminal.
     """
 
@@ -44,6 +60,7 @@ class Reading:
     split_seed: int = 0
     encoder: str | None = None
     cache: Path | None = None
+    extraction: Extraction = Extraction()
     progress: bool | None = None
 
 

@@ -59,7 +59,7 @@ def open(source: str | Path, split: str | None = None, *, reading: Reading | Non
             one, tables, shards and embeddings are read whole, all others give "train". Of a source without splits,
             "train" is all of it.
         options: those of `Reading`: table, caption, image, label, dev_pairs, dev_share, test_share, split_seed,
-            encoder, cache, progress. `reading` gives several in one.
+            encoder, cache, extraction, progress. `reading` gives several in one.
 
     Raises:
         InputError: the source is none of these, an option does not go with it, there is no such split, or nothing in
@@ -148,7 +148,7 @@ def check_options(format: Format, source: str | Path, reading: Reading) -> None:
     """Raise InputError for an option that means nothing to the kind of a source."""
     for option in fields(Reading):
         given = getattr(reading, option.name)
-        if given != option.default and option.name not in {*format.options, "cache", "progress"}:
+        if given != option.default and option.name not in {*format.options, "cache", "extraction", "progress"}:
             raise InputError(
                 f"{source} holds {format.holds}, for which there is no option {option.name} ({given!r}); leave it out"
             )

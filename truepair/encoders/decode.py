@@ -67,7 +67,7 @@ class PostScript(ValueError):
 
 
 def read_picture(
-    source: Path | BinaryIO, *, square: int | None = None, shortest: int | None = None
+    source: Path | BinaryIO, *, square: int | None = None, shortest: int | None = None, least: int = 1
 ) -> NDArray[np.uint8]:
     """(H, W, 3) RGB of a picture: upright, on white, its longer side at most 192 pixels; or resized to a square.
 
@@ -79,16 +79,17 @@ def read_picture(
 
     Args:
         source: a file, or an open one that stands at its beginning; what it holds decides, not its name.
+        least: pixels that each side must have.
 
     Raises:
         InputError: the file is missing, broken, no picture, PostScript (cause: `PostScript`), or claims far too many
-            pixels (cause: `TooManyPixels`).
+            pixels (cause: `TooManyPixels`) or has too few (cause: `TooFewPixels`).
     """
     try:
         if isinstance(source, Path):
             with open_file(source) as file:
-                return _decoded(file, square, shortest)
-        return _decoded(source, square, shortest)
+                return _decoded(file, square, shortest, least)
+        return _decoded(source, square, shortest, least)
     except Exception as error:  # a broken file makes Pillow raise nearly anything
         name = source if isinstance(source, Path) else "it"
         raise InputError(
@@ -97,7 +98,9 @@ def read_picture(
         ) from error
 
 
-def pixels_of(picture: Picture, *, square: int | None = None, shortest: int | None = None) -> NDArray[np.uint8]:
+def pixels_of(
+    picture: Picture, *, square: int | None = None, shortest: int | None = None, least: int = 1
+) -> NDArray[np.uint8]:
     """(H, W, 3) RGB of a picture as `read_picture` gives it; pixels in memory as they are, or resized to a square.
 
     Raises:
@@ -105,9 +108,18 @@ def pixels_of(picture: Picture, *, square: int | None = None, shortest: int | No
     """
     if isinstance(picture, np.ndarray):
         check_rgb(picture)
+        _check_size(picture.shape[1], picture.shape[0], least)
         return picture if square is None else resized(picture, square)
     source = BytesIO(picture) if isinstance(picture, bytes) else picture
-    return read_picture(source, square=square, shortest=shortest)
+    return read_picture(source, square=square, shortest=shortest, least=least)
+
+
+def _check_size(width: int, height: int, least: int) -> None:
+    if min(width, height) < least:
+        raise TooFewPixels(
+            f"it is {width} x {height} pixels, too few to show anything; expected at least {least} x {least}: take a "
+            "larger version, or remove the entry"
+        )
 
 
 def check_rgb(pixels: NDArray[np.uint8]) -> None:
@@ -119,7 +131,7 @@ def check_rgb(pixels: NDArray[np.uint8]) -> None:
         )
 
 
-def _decoded(file: BinaryIO, square: int | None, shortest: int | None) -> NDArray[np.uint8]:
+def _decoded(file: BinaryIO, square: int | None, shortest: int | None, least: int) -> NDArray[np.uint8]:
     from PIL import Image
 
     if file.read(4) in _POSTSCRIPT:
@@ -128,6 +140,7 @@ def _decoded(file: BinaryIO, square: int | None, shortest: int | None) -> NDArra
     with Image.open(file) as image:
         if image.width * image.height > _MOST_PIXELS:
             raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
+        _check_size(*image.size, least)
         side = square or LONGEST_SIDE if shortest is None else -(-shortest * max(image.size) // min(image.size))
         decode_small(image, side)
         pixels = image.width * image.height
@@ -141,10 +154,13 @@ def _shrunk(file: BinaryIO, square: int | None, side: int, *, as_is: bool) -> ND
     # Blocks that malloc gives back to the system: smaller ones each thread would keep.
     Image.core.set_block_size(_BLOCK)  # type: ignore[attr-defined]
     file.seek(0)
-    with Image.open(file) as upright:
+    with Image.open(file) as opened:
+        upright: Image.Image = opened
         decode_small(upright, side)
         upright.load()
         ImageOps.exif_transpose(upright, in_place=True)
+        if upright.mode.startswith(("I", "F")):
+            upright = _eight_bits(upright)
         if upright.mode == "RGB" and not upright.has_transparency_data:
             flat: Image.Image = upright
         else:
@@ -156,6 +172,19 @@ def _shrunk(file: BinaryIO, square: int | None, side: int, *, as_is: bool) -> ND
             return np.asarray(flat.resize((square, square), Image.Resampling.BICUBIC))
         flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         return np.asarray(flat)
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Grey of 16 or 32 bits or of floats as 8 bits: white is 65535 of 16 bits, else the least of 1 (floats), 255 and
+    65535 that no pixel exceeds, or the largest value. Pillow itself cuts all of them off at 255.
+    """
+    from PIL import Image
+
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0)
+    whites = [65535] if image.mode.startswith("I;16") else [1, 255, 65535] if image.mode == "F" else [255, 65535]
+    most = values.max(initial=0)
+    white = next((white for white in whites if most <= white), most)
+    return Image.fromarray(np.round(np.clip(values, 0, white) * (255 / white)).astype(np.uint8))
 
 
 def resized(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

@@ -22,18 +22,23 @@ Picture = Path | bytes | npt.NDArray[np.uint8]
 class Encoder(ABC):
     """An image encoder: pictures in, R vectors of width D each out.
 
-    `prepare` is called by several threads at once, `encode` by one. The features of a picture never depend on the
-    pictures it is encoded with, but for the last bits of a sum.
+    Its methods are called by several threads at once; torch computes on one thread in each. The features of a picture
+    never depend on the pictures it is encoded with, but for the last bits of a sum.
 
     Attributes:
         name: what people ask for it by: a name in `ENCODERS`, or the path of a model folder.
         regions: R; 1 for one vector an image.
         width: D.
+        batch: pictures to encode at once, where there is memory for it; the same pictures in the same batches give the
+            same features bit by bit.
+        batch_bytes: memory that encoding a batch takes at its peak, about.
     """
 
     name: str
     regions: int
     width: int
+    batch: int = 32
+    batch_bytes: int = 50_000_000
 
     @abstractmethod
     def identity(self) -> str:

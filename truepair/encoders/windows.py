@@ -12,7 +12,7 @@ from truepair.encoders.encoder import Encoder, Floats, Picture
 
 GRID = 6
 SMALLEST_SIDE = SMALLEST_CELL * (GRID + 1)
-_RECIPE = 2  # counts changes to the numbers
+_RECIPE = 3  # counts changes to the numbers
 
 
 class Windows(Encoder):

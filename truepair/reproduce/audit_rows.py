@@ -35,7 +35,7 @@ def load_labelled(data: str, root: Path) -> Pairs:
     if data == "emoji":
         from truepair.data.open import open as open_source
 
-        return open_source(root / "emoji", caption="first", label="group", progress=False).load()
+        return open_source(root / "emoji", caption="first", label="group", encoder="windows", progress=False).load()
     from truepair.data.formats.scenes.scene_drawing import KINDS as OBJECTS
     from truepair.data.formats.scenes.scenes import draw_scenes
 

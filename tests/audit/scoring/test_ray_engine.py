@@ -19,18 +19,6 @@ needs_ray = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """One Ray with two workers for all tests here."""
-    import ray
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # beside other tests a worker would take minutes to import torch
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 * 2**20)
-    yield ray
-    ray.shutdown()
-
-
 @pytest.fixture
 def source(tmp_path):
     images, texts = random_pairs(1500, 16, noise=0.2)

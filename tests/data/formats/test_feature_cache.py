@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tests.data.formats.made_pictures import noise, write_pictures
+from truepair.data.config import Reading
 from truepair.data.pairs import Array
-from truepair.data.pictures import feature_cache
+from truepair.data.pictures import describing, feature_cache
 from truepair.data.pictures.feature_cache import Described, describe_all
 from truepair.data.pictures.pictures import Failure, Place
 from truepair.encoders.descriptor import grid_descriptor
@@ -20,7 +21,7 @@ BAD = (0, 7, 8, 22)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(feature_cache, "BLOCK", 5)
-    monkeypatch.setattr(feature_cache, "_CHUNK", 2)
+    monkeypatch.setattr(Windows, "batch", 2)
     write_pictures(tmp_path / "pictures", COUNT)
     for row in BAD:
         (tmp_path / "pictures" / f"p{row}.png").write_bytes(b"no picture")
@@ -50,7 +51,7 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
     assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy"]
     before = [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     with monkeypatch.context() as patch:
-        patch.setattr(feature_cache, "prepare", lambda *_: pytest.fail("described again"))
+        patch.setattr(describing, "prepare", lambda *_: pytest.fail("described again"))
         check(describe_folder(folder))
     assert before == [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     del described
@@ -63,7 +64,7 @@ def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monke
 
 
 def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare, seen = feature_cache.prepare, list[str]()
+    prepare, seen = describing.prepare, list[str]()
 
     def until(stop: int, place: Place, encoder: Encoder) -> Array | Failure:
         if place.file.endswith(f"p{stop}.png"):
@@ -72,19 +73,19 @@ def test_goes_on_after_a_kill_where_it_was(folder: Path, cache: Path, monkeypatc
         return prepare(place, encoder)
 
     for stop in (3, 12, 17):
-        monkeypatch.setattr(feature_cache, "prepare", lambda *what, stop=stop: until(stop, *what))
+        monkeypatch.setattr(describing, "prepare", lambda *what, stop=stop: until(stop, *what))
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
         assert not list(cache.glob("*.npy"))
     seen.clear()
-    monkeypatch.setattr(feature_cache, "prepare", lambda *what: until(-1, *what))
+    monkeypatch.setattr(describing, "prepare", lambda *what: until(-1, *what))
     check(describe_folder(folder))
-    assert sorted(seen, key=lambda name: int(name[1:])) == [f"p{row}" for row in range(15, COUNT)]
+    assert sorted(seen, key=lambda name: int(name[1:])) == [f"p{row}" for row in range(16, COUNT)]
     assert not list(cache.glob("*.part*"))
 
 
 def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare = feature_cache.prepare
+    prepare = describing.prepare
 
     def fail_late(place: Place, encoder: Encoder) -> Array | Failure:
         if place.file.endswith("p12.png"):
@@ -92,7 +93,7 @@ def test_a_part_that_lost_bytes_is_begun_anew(folder: Path, cache: Path, monkeyp
         return prepare(place, encoder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(feature_cache, "prepare", fail_late)
+        patch.setattr(describing, "prepare", fail_late)
         with pytest.raises(KeyboardInterrupt):
             describe_folder(folder)
     (part,) = cache.glob("*.part")
@@ -119,7 +120,6 @@ def test_no_good_picture_and_no_picture(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "file").write_text("")
+    place, nowhere = Place(str(folder / "p1.png")), Reading(cache=tmp_path / "file" / "cache")
     with pytest.raises(TruepairError, match="TRUEPAIR_CACHE"):
-        describe_all(
-            lambda row: Place(str(folder / "p1.png")), 1, Windows(), key="a", cache=tmp_path / "file" / "cache"
-        )
+        describe_all(lambda row: place, 1, Windows(), nowhere, key="a")

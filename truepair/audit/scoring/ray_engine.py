@@ -8,19 +8,16 @@ driver of their machine. Ray starts a task again when its worker dies.
 
 from __future__ import annotations
 
-import importlib.util
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import chunk_bytes
 from truepair.audit.scoring.scoring_folder import Span
+from truepair.cluster import connected
 from truepair.data.collection import EmbeddingCollection
 from truepair.device import threads
-from truepair.errors import InputError, TruepairError
+from truepair.errors import TruepairError
 
 RETRIES = 5
 _QUEUED_PER_CORE = 2
@@ -38,12 +35,7 @@ def run_on_ray(
     On a running Ray where this process is connected to one or `RAY_ADDRESS` names one. Otherwise one is started here,
     with `workers` cores (None: all), and stopped at the end. Errors are those of `score_collection`.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise InputError(
-            "the engine is ray, which is not installed; pip install 'truepair[ray]', or use the local engine"
-        )
-    ray: Any = import_module("ray")
-    with _connected(ray, workers):
+    with connected(workers) as ray:
         score = ray.remote(num_cpus=1, max_retries=RETRIES)(_score)
         shared = ray.put(collection), ray.put(bank)
         most = workers or _QUEUED_PER_CORE * max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -80,19 +72,3 @@ def _result(ray: Any, finished: Any, span: Span) -> bytes:
             f"({error}); what is scored is kept. Look for lack of memory there, and run the same audit again"
         ) from error
     return data
-
-
-@contextmanager
-def _connected(ray: Any, workers: int | None) -> Iterator[None]:
-    if ray.is_initialized():
-        yield
-        return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False)
-    else:
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="warning")
-    try:
-        yield
-    finally:
-        ray.shutdown()

@@ -8,27 +8,27 @@ are, so that a killed description goes on where it was. Names hold a hash of wha
 encoder's identity. The bytes of a
 row depend on its picture alone: two processes at work on the same file write the same and do no harm.
 
-Threads prepare pictures, no more than a few chunks ahead of the encoder. Threads, not processes: on two cores both took
-the same time for 2,000 photographs, and threads need no guard.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
+from truepair.data.config import Reading
 from truepair.data.pairs import Array, IntArray
-from truepair.data.pictures.pictures import Failure, Place, prepare, readable
+from truepair.data.pictures.describing import Places
+from truepair.data.pictures.engines import describe_parts
+from truepair.data.pictures.pictures import Failure, Place, readable
 from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
 from truepair.files import map_npy, write_json_atomically
@@ -36,9 +36,10 @@ from truepair.progress import Progress
 
 BLOCK = 512
 """Pictures after which what was done is safe from a kill."""
-_CHUNK = 32
-_CHUNKS_AHEAD = 6
 _MOST_TRIED_AGAIN = 4096
+
+
+_DEFAULTS = Reading()
 
 
 @dataclass(frozen=True)
@@ -68,22 +69,15 @@ class _State:
         return self.done - len(self.failures)
 
 
-def describe_all(
-    place: Callable[[int], Place],
-    count: int,
-    encoder: Encoder,
-    *,
-    key: str,
-    cache: Path | None = None,
-    progress: bool | None = None,
-) -> Described:
+def describe_all(place: Places, count: int, encoder: Encoder, reading: Reading = _DEFAULTS, *, key: str) -> Described:
     """The encoder's features of the pictures 0 … count − 1, from the cache where they are there already.
 
-    Picture k lies at `place(k)`; `key` changes whenever any of the pictures does.
+    Picture k lies at `place(k)`; `key` changes whenever any of the pictures does. Of the reading, its
+    cache, extraction and progress are used.
     """
     if not count:
         return Described(_nothing(encoder), np.empty(0, dtype=np.int64), {})
-    named = cache or os.environ.get("TRUEPAIR_CACHE")
+    named = reading.cache or os.environ.get("TRUEPAIR_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "truepair"
     stem = folder / f"features-{key}-{encoder.identity()}"
     features, notes = Path(f"{stem}.npy"), Path(f"{stem}.json")
@@ -91,7 +85,7 @@ def describe_all(
     if state is None or state.done != count or not _fits(features, state.good, encoder) or _mended(place, state):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            state = _Description(encoder, place, features, notes).run(count, progress)
+            state = _Description(encoder, place, reading, features, notes).run(count)
         except OSError as error:
             raise TruepairError(
                 f"{folder} cannot take the features of {count:,} pictures ({error.strerror or error}); they need up to "
@@ -111,28 +105,34 @@ class _Description:
     """
 
     encoder: Encoder
-    place: Callable[[int], Place]
+    place: Places
+    reading: Reading
     features: Path
     notes: Path
 
-    def run(self, count: int, progress: bool | None) -> _State:
-        """Describe all pictures, or those after the last whole block of an earlier run."""
+    def run(self, count: int) -> _State:
+        """Describe all pictures, or those after the last that an earlier run kept."""
         part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
         state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
         if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
             state = _State()
         part.touch()
-        told = Progress(progress).count("describing pictures", count, "pictures")
-        with part.open("r+b") as file, told as moved, ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+        told = Progress(self.reading.progress).count(f"describing pictures ({self.encoder.name})", count, "pictures")
+        parts = describe_parts(self.encoder, self.place, range(state.done, count), self.reading.extraction)
+        with part.open("r+b") as file, told as moved, closing(parts):
             moved(state.done)
-            while state.done < count:
-                file.seek(start + state.good * size)
-                self._block(file, threads, range(state.done, min(state.done + BLOCK, count)), state, moved)
-                os.fsync(file.fileno())
-                _write_state(part_notes, state)
+            file.seek(start + state.good * size)
+            for described in parts:
+                file.write(described.features)
+                state.failures |= described.failures
+                state.done, block = described.rows.stop, state.done // BLOCK
+                moved(state.done)
+                if state.done // BLOCK > block:
+                    _keep(file, part_notes, state)
             file.truncate(start + state.good * size)
             file.seek(0)
             file.write(_header(state.good, self.encoder))
+            file.flush()
             os.fsync(file.fileno())
         _write_state(self.notes, state)
         try:
@@ -143,34 +143,11 @@ class _Description:
         part_notes.unlink(missing_ok=True)
         return state
 
-    def _block(
-        self, file: BinaryIO, threads: ThreadPoolExecutor, rows: range, state: _State, moved: Callable[[int], None]
-    ) -> None:
-        """Write the features of a block of pictures at the position of the file; failures go to the state."""
 
-        def work(chunk: range) -> list[Any | Failure]:
-            return [prepare(self.place(row), self.encoder) for row in chunk]
-
-        chunks = [rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)]
-        waiting: deque[Future[list[Any | Failure]]] = deque()
-        ahead = iter(chunks)
-        try:
-            for chunk in chunks:
-                for coming in islice(ahead, _CHUNKS_AHEAD - len(waiting)):
-                    waiting.append(threads.submit(work, coming))
-                results = waiting.popleft().result()
-                good = [result for result in results if not isinstance(result, Failure)]
-                state.failures.update(
-                    (row, result) for row, result in zip(chunk, results, strict=True) if isinstance(result, Failure)
-                )
-                if good:
-                    file.write(self.encoder.encode(good).astype(np.float16).tobytes())
-                moved(chunk.stop)
-        finally:
-            for future in waiting:
-                future.cancel()
-        file.flush()
-        state.done = rows.stop
+def _keep(file: BinaryIO, notes: Path, state: _State) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    _write_state(notes, state)
 
 
 def _nothing(encoder: Encoder) -> Array:

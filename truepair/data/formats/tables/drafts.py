@@ -142,9 +142,7 @@ def finish(
     _require_some(len(draft), source, problems)
     names = pictures.names
     encoder = encoder_of(reading.encoder)
-    described = describe_all(
-        pictures.place, len(names), encoder, key=pictures.fingerprint(), cache=reading.cache, progress=reading.progress
-    )
+    described = describe_all(pictures.place, len(names), encoder, reading, key=pictures.fingerprint())
     image, rows, numbers = (np.array(column, dtype=np.int64) for column in (draft.image, draft.row, draft.number))
     new_number = np.full(len(names), -1, dtype=np.int64)
     new_number[described.rows] = np.arange(len(described.rows))
