@@ -31,6 +31,7 @@ ENCODER = "encoder"
 """Folder in that of a run: configuration, tokenizer and image processor of the model it began with."""
 _AT_ONCE = 64
 _MOST_KNOWN = 6
+_MOST_KEPT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ class PixelsAndTokens(Preparation):
             return Inputs(
                 {"vectors": torch.from_numpy(self._computed(images, self._encode_images)[rows].astype(np.float32))}
             )
-        return Inputs(collated([images.prepared(row, self.encoder) for row in rows.tolist()]))
+        kept: dict[int, dict[str, Array]] = self._computed(images, lambda _: {})
+        return Inputs(collated([self._prepared(images, row, kept) for row in rows.tolist()]))
 
     def texts(self, texts: Texts, rows: IntArray, rng: np.random.Generator | None = None) -> Inputs:
         if self.frozen:
@@ -157,6 +159,15 @@ class PixelsAndTokens(Preparation):
                 found[rows.start : rows.stop] = made[:, 0].astype(np.float16)
                 moved(rows.stop)
         return found
+
+    def _prepared(self, images: Images, row: int, kept: dict[int, dict[str, Array]]) -> dict[str, Array]:
+        """A picture as the tower takes it; remembered while so many of them fit the memory."""
+        if row not in kept:
+            made = images.prepared(row, self.encoder)
+            if sum(part.nbytes for part in made.values()) * len(images) > _MOST_KEPT_BYTES:
+                return made
+            kept[row] = made
+        return kept[row]
 
     def _encode_ids(self, texts: Texts) -> list[list[int]]:
         return self.sizes.opened.tokens.encode(texts.captions)
