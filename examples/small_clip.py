@@ -1,8 +1,8 @@
-"""A small CLIP with weights drawn anew, as a folder of transformers: to train from scratch on data far from photographs.
+"""A small CLIP with weights drawn anew, as a folder of transformers: to be trained from scratch.
 
     python examples/small_clip.py scenes small-clip --side 48
     truepair train scenes --model pretrained --encoder small-clip --tune full --tower-rate 1 --temperature method \\
-        --learning-rate 1e-3 --method crcl --noise 0.4 --out runs/small-clip
+        --learning-rate 1e-3 --schedule cosine --warm-up 0.1 --method crcl --noise 0.4 --out runs/small-clip
 
 Its tokenizer knows the words of the captions. Needs: pip install 'truepair[hf]'
 """

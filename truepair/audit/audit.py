@@ -25,6 +25,7 @@ from truepair.data import open as sources
 from truepair.data.caption_checks import caption_problems
 from truepair.data.collection import Collection, PairsCollection
 from truepair.data.pairs import BoolArray, Pairs
+from truepair.encoders import encoder_of
 from truepair.files import write_json_atomically
 from truepair.progress import Progress, Say
 
@@ -34,6 +35,7 @@ def audit(
     out: Path | str | None = None,
     *,
     run: Path | str | None = None,
+    encoder: str | None = None,
     options: AuditOptions | None = None,
     crossfit: CrossFitting | None = None,
     export: Sequence[str] = (),
@@ -44,14 +46,16 @@ def audit(
 ) -> AuditResult:
     """Find out which pairs are mismatched, how sure that is, and what would fit better; nothing of the input changes.
 
-    Pairs are scored by a finished run where one is given, by their embeddings where they are embeddings, else by models
-    trained on folds (`crossfit`): no pair by one that saw it.
+    Pairs are scored by a finished run where one is given, by their embeddings where they are embeddings, by an encoder
+    of images and texts where one is given, else by models trained on folds (`crossfit`): no pair by one that saw it.
 
     Args:
         pairs: `Pairs`, a collection (`truepair.open`), or the name of a source.
         out: folder for the results: pairs.parquet, summary.json, problems.parquet, duplicates.parquet, and the page. An
             audit that was cut off goes on there. None writes nothing (and cannot be resumed).
         run: folder of a finished run.
+        encoder: what pictures are described by, as in `truepair.open`. By the vectors of a model of images and texts
+            pairs are scored as they are, or, where these tell too little, by heads trained on them.
         options: bank, rematch, engine, seed.
         crossfit: how models are trained where there is neither run nor embeddings.
         export: formats of the cleaned set: own, ids, csv, jsonl, parquet; needs `out`, and is written to `out`/export.
@@ -71,8 +75,9 @@ def audit(
     data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
     check_request(data, out, run=run, options=options, crossfit=crossfit, export=export)
-    collection = data if isinstance(data, Collection) else sources.open(data, progress=progress)
-    scorer, told = scorer_for(collection, run, options, crossfit), Progress(progress, say)
+    collection = data if isinstance(data, Collection) else sources.open(data, encoder=encoder, progress=progress)
+    made = None if encoder is None else encoder_of(encoder)
+    scorer, told = scorer_for(collection, run, options, crossfit, made), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
         folder.begin(identity_of(scorer, run))
         with told.step("score"):

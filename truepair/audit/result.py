@@ -135,7 +135,7 @@ class AuditResult:
 
     Attributes:
         collection: what was audited.
-        scored_by: "cross-fitting", "run" or "embeddings".
+        scored_by: "cross-fitting", "run", "encoder" or "embeddings".
         rows: (M,) int64, the rows of the source that could be scored, ascending. All (M,) columns below are in this
             order; `at` says where in them a row stands.
         similarity: (M,) float32, similarity of the pair as the model or the embeddings give it.

@@ -26,6 +26,7 @@ ALIKE = 0.01
 BETTER = {
     "cross-fitting": "train longer (--epochs), or give features or embeddings of a pretrained network",
     "run": "use a run that retrieves better, or leave out --run",
+    "encoder": "use a stronger encoder, or train one on data like this",
     "embeddings": "use embeddings of a stronger model, or one trained on data like this",
 }
 """What makes the scores themselves better, by the way they were made."""

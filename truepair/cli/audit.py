@@ -19,12 +19,14 @@ Find the mismatched pairs of a data set. Every pair gets a calibrated probabilit
 against it; suspicious ones the caption and the image that fit better. Nothing of the data is changed.
 
 Pairs are scored by models trained on folds, each pair by one that never saw it; or by a finished run (--run); or,
-where DATA are embeddings, as they are."""
+where DATA are embeddings, as they are; or by a model of images and texts (--encoder FOLDER: CLIP, SigLIP, …), as it is
+or, where it knows too little of such data, by heads trained on its vectors."""
 
 EPILOG = """\
 examples:
   truepair audit my_pictures --out audits/first
   truepair audit "img.npy,txt.npy" --embeddings --out audits/clip
+  truepair audit my_pictures --encoder openai-clip-folder --out audits/by-clip
   truepair audit my_precomp --run runs/first --out audits/by-run
   truepair audit my_pictures --out audits/first --export own --export ids"""
 
@@ -95,7 +97,9 @@ def run_audit(options: argparse.Namespace) -> None:
     try:
         collection = mismatched(open_source(options.data, **reading, progress=quiet), options)
         asked = {"source": options.data, "run": options.run, **reading, **(trial if noisy else {})}
-        result = audit_with_page(collection, options.out, **how, progress=quiet, asked=asked)
+        result = audit_with_page(
+            collection, options.out, **how, encoder=reading["encoder"], progress=quiet, asked=asked
+        )
     except KeyboardInterrupt:
         if AuditFolder(options.out).begun:
             print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)

@@ -7,7 +7,7 @@ A new one is a file here with an `Encoder`, and its line in `ENCODERS`; a family
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,13 @@ class ImageTextEncoder(Encoder):
     """An encoder with a tower for texts beside that for pictures, both into one space of width D."""
 
     @abstractmethod
-    def encode_texts(self, captions: Sequence[str]) -> Floats:
+    def encode_texts(self, captions: Sequence[str], moved: Callable[[int], None] = lambda done: None) -> Floats:
         """Vectors (B, D) float32 of B captions, to be compared by their cosines with those of images (R = 1).
 
-        Captions longer than the tower reads are cut.
+        Captions longer than the tower reads are cut, with a warning that counts them.
+
+        Args:
+            moved: called with how many are done.
         """
 
 

@@ -22,6 +22,7 @@ SCORED_BY = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",
     "run": "a trained run",
     "embeddings": "the given embeddings",
+    "encoder": "an encoder of images and texts",
 }
 
 

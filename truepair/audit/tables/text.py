@@ -40,6 +40,7 @@ def summary_lines(result: AuditResult) -> list[tuple[str, str]]:
     span = percent_span(verdict.noise_rate_low, verdict.noise_rate_high)
     lines = [
         ("audit", f"{one_line(result.collection.name, 60)}, by {result.scored_by}"),
+        *([("encoder", one_line(told, 400))] if (told := verdict.details.get("encoder", {}).get("told")) else []),
         ("verdict", one_line(statement(result), 400)),
         ("noise rate", f"{percent(verdict.noise_rate)}, 95 % interval {span}"),
         ("flagged", f"{flagged:,} of {counted(size, 'pair')}" + (f" ({percent(flagged / size)})" if size else "")),

@@ -52,11 +52,6 @@ class PretrainedEncoder(ImageTextEncoder):
         return self._encoded(image_vectors, collated(prepared))[:, None, :]
 
     def encode_texts(self, captions: Sequence[str], moved: Callable[[int], None] = lambda done: None) -> Floats:
-        """Vectors (B, D); captions are cut to what the tower reads, with a warning that counts them.
-
-        Args:
-            moved: called with how many are done.
-        """
         rows = self.opened.tokens.encode(captions)
         found = np.empty((len(rows), self.width), dtype=np.float32)
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # those of one length together: less padding

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,20 +14,18 @@ import torch
 from torch import Tensor
 
 from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
+from truepair.data.pictures.frozen_vectors import image_vectors, text_vectors
 from truepair.data.preparation import Preparation
 from truepair.encoders.hf.encoder import PretrainedEncoder
 from truepair.encoders.hf.folder import SMALL
 from truepair.encoders.hf.model import Opened, Shape, collated
 from truepair.errors import InputError
-from truepair.files import atomic_file, map_npy
-from truepair.progress import Progress
 
 if TYPE_CHECKING:
     from truepair.engines.pretrained.config import PretrainedConfig
 
 ENCODER = "encoder"
 """Folder in that of a run: configuration, tokenizer and image processor of the model it began with."""
-_AT_ONCE = 64
 _MOST_KNOWN = 6
 _MOST_KEPT_BYTES = 1 << 30
 
@@ -148,48 +144,22 @@ class PixelsAndTokens(Preparation):
         return known[1]
 
     def _encode_images(self, images: Images) -> Array:
-        """(n, D) of all images by the frozen tower: the features where these are its own, else computed now."""
-        if images.encoder == self.identity:
-            return images.features.reshape(len(images), -1)
-        found = np.empty((len(images), self.sizes.shape.width), dtype=np.float16)
-        with Progress(None).count("encoding pictures", len(images), "pictures") as moved:
-            for start in range(0, len(images), _AT_ONCE):
-                rows = range(start, min(start + _AT_ONCE, len(images)))
-                made = self.encoder.encode([images.prepared(row, self.encoder) for row in rows])
-                found[rows.start : rows.stop] = made[:, 0].astype(np.float16)
-                moved(rows.stop)
-        return found
+        return image_vectors(images, self.encoder)
+
+    def _encode_texts(self, texts: Texts) -> Array:
+        return text_vectors(texts, self.encoder)
 
     def _prepared(self, images: Images, row: int, kept: dict[int, dict[str, Array]]) -> dict[str, Array]:
         """A picture as the tower takes it; remembered while so many of them fit the memory."""
         if row not in kept:
-            made = images.prepared(row, self.encoder)
+            made: dict[str, Array] = images.prepared(row, self.encoder)
             if sum(part.nbytes for part in made.values()) * len(images) > _MOST_KEPT_BYTES:
                 return made
             kept[row] = made
-        return kept[row]
+        return dict(kept[row])
 
     def _encode_ids(self, texts: Texts) -> list[list[int]]:
         return self.sizes.opened.tokens.encode(texts.captions)
-
-    def _encode_texts(self, texts: Texts) -> Array:
-        """(n, D) float16 of all captions by the frozen tower; kept in the folder of caches."""
-        name = hashlib.blake2b("\0".join(texts.captions).encode(), digest_size=16).hexdigest()
-        place = os.environ.get("TRUEPAIR_CACHE")
-        folder = Path(place) if place else Path.home() / ".cache" / "truepair"
-        path = folder / f"captions-{name}-{self.identity}.npy"
-        try:
-            kept = map_npy(path) if path.exists() else None
-        except (OSError, ValueError):
-            kept = None
-        if kept is not None and kept.shape == (len(texts), self.sizes.shape.width):
-            return np.asarray(kept)
-        with Progress(None).count("encoding captions", len(texts), "captions") as moved:
-            found = self.encoder.encode_texts(texts.captions, moved).astype(np.float16)
-        folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as temporary, temporary.open("wb") as file:
-            np.save(file, found)
-        return found
 
     def check(self, pairs: Pairs) -> None:
         if pairs.texts.features is not None:

@@ -52,6 +52,7 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         "audit/page.html",
         name=clipped(result.collection.name, 120),
         scored_by=SCORED_BY.get(result.scored_by, result.scored_by),
+        encoder=verdict.details.get("encoder", {}).get("told"),
         size=size,
         verdict=verdict,
         flagged=int(verdict.flagged.sum()),
