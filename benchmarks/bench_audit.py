@@ -136,7 +136,7 @@ def measured(pairs: int, before: list[Row]) -> list[Row]:
             looped = loop(source, folder / "scoring")
             spent = time.perf_counter() - started
             scored = open_scored(folder / "scoring")
-            found = np.stack([scored.indicators[name][:LOOPED] for name in looped])
+            found = np.stack([scored.columns[name][:LOOPED] for name in looped])
             difference = float(np.abs(found - np.stack(list(looped.values()))).max())
             rows[0] = replace(rows[0], largest_difference=difference)
             rows.insert(0, Row(LOOPED, "loop", spent, LOOPED / spent, None, None, None))

@@ -19,7 +19,7 @@ from benchmarks.measure import extra_peak_bytes, median_seconds
 from truepair.data.batch import ImageBatch, PairBatch, TextBatch
 from truepair.engines.config import GlobalConfig, Pooling
 from truepair.engines.global_engine import GlobalEngine
-from truepair.engines.pooling import rank_encodings
+from truepair.engines.pooling import RANK_TEMPERATURE, RANK_WIDTH, rank_encodings
 from truepair.losses import info_nce
 
 BATCH = 128
@@ -91,11 +91,11 @@ class PlainEngine(nn.Module):
             pooled: Tensor = module(elements, lengths)
             return pooled
         longest = elements.shape[1]
-        encodings = rank_encodings(longest, module.width).expand(len(lengths), -1, -1)
+        encodings = rank_encodings(longest, RANK_WIDTH).expand(len(lengths), -1, -1)
         packed = nn.utils.rnn.pack_padded_sequence(encodings, lengths, batch_first=True, enforce_sorted=False)
         states, _ = nn.utils.rnn.pad_packed_sequence(module.rank_reader(packed)[0], batch_first=True)
-        scores = module.score((states[..., : module.width] + states[..., module.width :]) / 2).squeeze(-1)
-        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf) / module.temperature, dim=1)
+        scores = module.score((states[..., :RANK_WIDTH] + states[..., RANK_WIDTH:]) / 2).squeeze(-1)
+        weights = torch.softmax(scores.masked_fill(~mask, -torch.inf) / RANK_TEMPERATURE, dim=1)
         smallest = torch.finfo(elements.dtype).min
         ordered = elements.masked_fill(~mask[..., None], smallest).sort(dim=1, descending=True).values
         return (ordered.masked_fill(~mask[..., None], 0) * weights[..., None]).sum(dim=1)

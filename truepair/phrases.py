@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 Rows = list[list[str]]
 """Titles, then one row an entry."""
@@ -37,6 +39,19 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 def printable(text: str) -> str:
     """The text with what UTF-8 cannot write (lone surrogates, which JSON can hold) as question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def plain(value: Any) -> Any:
+    """The same in what JSON knows, paths as text; NaN and infinity become None."""
+    if isinstance(value, dict):
+        return {printable(str(key)): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # an array, or a number out of one
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else printable(str(value))
 
 
 def are(number: int) -> str:

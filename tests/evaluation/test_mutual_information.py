@@ -15,11 +15,11 @@ from truepair.evaluation.mutual_information import (
     _corrected_loss,
     _donsker_varadhan_value,
     _DonskerVaradhan,
-    _jensen_shannon_value,
     _marginal_shifts,
     _Paired,
     _Statistic,
 )
+from truepair.losses.information import jensen_shannon
 
 ESTIMATORS = [mine, jensen_shannon_information]
 
@@ -186,7 +186,7 @@ def test_marginal_pairs_are_never_joint_and_never_repeat(count: int, pairs: int)
 def test_jensen_shannon_of_a_constant_discriminator() -> None:
     for logit in (-3.0, 0.0, 1.5):
         share = 1 / (1 + math.exp(-logit))
-        found = float(_jensen_shannon_value(torch.full((7,), logit), torch.full((3, 5), logit)))
+        found = float(jensen_shannon(torch.full((7,), logit), torch.full((3, 5), logit)))
         assert found == pytest.approx(math.log(share) + math.log(1 - share), rel=1e-6)
 
 
@@ -199,7 +199,7 @@ def test_jensen_shannon_of_the_best_discriminator_is_the_divergence() -> None:
     logits = torch.tensor(np.log(joint / product).ravel())
     at_joint = logits.repeat_interleave(torch.tensor((100 * joint).round().astype(int).ravel()))
     at_product = logits.repeat_interleave(torch.tensor((100 * product).round().astype(int).ravel()))
-    assert float(_jensen_shannon_value(at_joint, at_product)) / 2 + math.log(2) == pytest.approx(divergence, rel=1e-12)
+    assert float(jensen_shannon(at_joint, at_product)) / 2 + math.log(2) == pytest.approx(divergence, rel=1e-12)
 
 
 # --- Draws and input -----------------------------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from truepair.data.collection import Problem
-from truepair.phrases import listed, printable
+from truepair.phrases import listed, plain, printable
 
 MOST_PROBLEMS = 20
 
@@ -113,19 +112,10 @@ class Description:
     splits: tuple[SplitDescription, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(_plain(asdict(self)))
+        return dict(plain(asdict(self)))
 
     def render(self) -> str:
         return printable("\n\n".join([self.source, *(_render(split) for split in self.splits)]) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """The same with paths as strings and tuples as lists: what JSON knows."""
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return printable(str(value)) if isinstance(value, Path | str) else value
 
 
 def _render(split: SplitDescription) -> str:

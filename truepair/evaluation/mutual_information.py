@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from truepair.data.pairs import Array
 from truepair.errors import InputError, TrainingError
+from truepair.losses.information import jensen_shannon
 from truepair.seeding import generator, torch_seeded
 
 FEWEST_SAMPLES = 64
@@ -141,10 +142,10 @@ class _DonskerVaradhan:
 
 class _JensenShannon:
     def loss(self, joint: Tensor, marginal: Tensor) -> Tensor:
-        return -_jensen_shannon_value(joint, marginal)
+        return -jensen_shannon(joint, marginal)
 
     def value(self, joint: Tensor, marginal: Tensor) -> float:
-        return float(_jensen_shannon_value(joint, marginal)) / 2 + math.log(2)
+        return float(jensen_shannon(joint, marginal)) / 2 + math.log(2)
 
 
 _Objective = _DonskerVaradhan | _JensenShannon
@@ -162,12 +163,6 @@ def _corrected_loss(joint: Tensor, marginal: Tensor, log_average: Tensor) -> Ten
 
 def _log_mean_exp(values: Tensor) -> Tensor:
     return torch.logsumexp(values.flatten(), dim=0) - math.log(values.numel())
-
-
-def _jensen_shannon_value(joint_logits: Tensor, marginal_logits: Tensor) -> Tensor:
-    """E_joint[log D] + E_marginal[log(1 − D)], 0-d ≤ 0, of D = σ(logit) (DisNCL, eq. 9)."""
-    softplus = nn.functional.softplus
-    return -softplus(-joint_logits).mean() - softplus(marginal_logits).mean()
 
 
 # --- The network and its training ----------------------------------------------------------------------------------

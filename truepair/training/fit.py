@@ -270,9 +270,7 @@ class Assembly:
             part.use_temperature(method.similarity_temperature)
         own_rates = {parameter: scale for part in parts for parameter, scale in part.rate_scales().items()}
         groups = by_rate(method.auxiliary.parameter_groups(engine, auxiliary), own_rates)
-        return Trained(
-            engine, auxiliary, build_optimizer(training, groups, training.rate_for(self.setup.model.default_rate))
-        )
+        return Trained(engine, auxiliary, build_optimizer(training, groups, self.learning_rate))
 
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""

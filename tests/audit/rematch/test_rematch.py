@@ -146,7 +146,7 @@ def test_the_whole_against_loops(seed, at_once, monkeypatch):
                 image_rows=torch.from_numpy(numbers([image])),
                 text_rows=torch.from_numpy(numbers([caption])),
             )
-            assert fit == pytest.approx(alone_score.indicators["matching"].item(), abs=1e-5)
+            assert fit == pytest.approx(alone_score["matching"].item(), abs=1e-5)
     assert found.caption_fit.dtype == found.image_fit.dtype == np.float32
     assert np.array_equal(found.swap_with, swapped)
 

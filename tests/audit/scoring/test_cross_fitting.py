@@ -53,7 +53,7 @@ def test_scores_are_those_of_the_model_that_did_not_see_the_pair(fitted):
             image_rows=torch.from_numpy(folds.image_of[held]),
             text_rows=torch.from_numpy(folds.caption_of[held]),
         )
-        all_of["similarity"][held], all_of["rank"][held] = found.similarity, found.indicators["rank"]
+        all_of["similarity"][held], all_of["rank"][held] = found["similarity"], found["rank"]
     parts = [seen.given, *(seen.synthetic[kind] for kind in KINDS)]
     rows = [np.arange(folds.given), *(folds.of_kind(kind) for kind in KINDS)]
     for part, here in zip(parts, rows, strict=True):

@@ -55,12 +55,13 @@ def test_scores_are_those_of_the_collection_in_one_piece(tmp_path, monkeypatch):
     torch.testing.assert_close(bank.images, again.images)
     assert (bank.temperature, bank.background) == pytest.approx((again.temperature, again.background), rel=1e-5)
     whole = score(x, y, bank, image_rows=rows, text_rows=rows)
-    assert found.similarity == pytest.approx(whole.similarity.numpy(), abs=1e-6)
-    assert found.log_odds == pytest.approx(whole.log_odds.numpy(), abs=1e-4)
-    assert list(found.indicators) == ["matching", "rank", "structure", "neighbours", "certainty"]
-    for name, values in found.indicators.items():
-        assert values.dtype == np.float32
-        assert values == pytest.approx(whole.indicators[name].numpy(), abs=1e-5), name
+    indicators = ["matching", "rank", "structure", "neighbours", "certainty"]
+    assert list(found.columns) == ["similarity", "log_odds", *indicators]
+    assert found.columns["similarity"] == pytest.approx(whole["similarity"].numpy(), abs=1e-6)
+    assert found.columns["log_odds"] == pytest.approx(whole["log_odds"].numpy(), abs=1e-4)
+    for name in indicators:
+        assert found.columns[name].dtype == np.float32
+        assert found.columns[name] == pytest.approx(whole[name].numpy(), abs=1e-5), name
 
 
 def test_rows_that_cannot_be_scored_are_listed_and_never_drawn(tmp_path):
@@ -69,7 +70,7 @@ def test_rows_that_cannot_be_scored_are_listed_and_never_drawn(tmp_path):
     assert found.unusable.tolist() == bad
     assert found.reasons == ["nan-row", "nan-row", "nan-row", "zero-row"]
     assert found.rows.tolist() == [row for row in range(350) if row not in bad]
-    assert all(np.isfinite(v).all() for v in (found.similarity, found.log_odds, *found.indicators.values()))
+    assert all(np.isfinite(v).all() for v in found.columns.values())
     assert found.bank().rows.tolist() == found.rows.tolist()
     problems = found.problems(broken_collection())
     assert [(p.entry, p.file, p.row, p.reason, p.used) for p in problems][-1] == (
@@ -187,7 +188,7 @@ def test_a_collection_without_a_usable_row_is_refused(tmp_path):
 def test_very_few_pairs(tmp_path, count):
     found = score_collection(ArrayCollection(*random_pairs(count, 6)), tmp_path, **OPTIONS)
     assert len(found.rows) == count
-    assert all(np.isfinite(values).all() for values in found.indicators.values())
+    assert all(np.isfinite(values).all() for values in found.columns.values())
 
 
 def test_rows_are_drawn_over_the_whole_collection_past_unusable_ones():

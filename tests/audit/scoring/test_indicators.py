@@ -36,7 +36,7 @@ def loops(images, texts, image_rows, text_rows, bank):
 
 
 def assert_as_in_loops(images, texts, image_rows, text_rows, bank, tolerance=2e-5):
-    found = score(images, texts, bank, image_rows=image_rows, text_rows=text_rows).columns()
+    found = score(images, texts, bank, image_rows=image_rows, text_rows=text_rows)
     expected = loops(images, texts, image_rows, text_rows, bank)
     for name, values in found.items():
         assert values.dtype == torch.float32 and values.shape == (len(images),)
@@ -69,8 +69,8 @@ def test_where_nothing_is_left_to_compare_with_nothing_is_known():
     images, texts = paired(2, 6, 1)
     bank = Bank.of(images, texts, torch.tensor([4, 9]))
     found = score(images[:1], texts[1:], bank, image_rows=torch.tensor([4]), text_rows=torch.tensor([9]))
-    assert found.log_odds.item() == 0
-    assert [found.indicators[name].item() for name in BANK_INDICATORS] == [0.5] * 5
+    assert found["log_odds"].item() == 0
+    assert [found[name].item() for name in BANK_INDICATORS] == [0.5] * 5
 
 
 def degenerate():
@@ -97,8 +97,8 @@ def test_degenerate_vectors_stay_in_range_and_agree_with_loops(kind, temperature
     bank = Bank.of(images[::2], texts[::2], rows[::2], temperature=temperature, neighbours=2)
     found = score(images, texts, bank, image_rows=rows, text_rows=rows)
     for name in BANK_INDICATORS:
-        assert ((found.indicators[name] >= 0) & (found.indicators[name] <= 1)).all(), name  # false for NaN
-    assert torch.isfinite(found.log_odds).all()
+        assert ((found[name] >= 0) & (found[name] <= 1)).all(), name  # false for NaN
+    assert torch.isfinite(found["log_odds"]).all()
     assert_as_in_loops(images, texts, rows, rows, bank, tolerance=1e-4)
 
 
@@ -108,8 +108,8 @@ def test_log_odds_resolve_what_probabilities_cannot():
     x = torch.eye(4)[2:3].expand(2, 4)
     y = normalize(torch.tensor([[0, 0, 1.0, 0], [0, 0, 0.9, 0.1]]), dim=1)
     found = score(x, y, bank, image_rows=torch.tensor([7, 8]), text_rows=torch.tensor([7, 8]))
-    assert found.indicators["matching"].tolist() == [1, 1]
-    assert found.log_odds[0] - found.log_odds[1] == pytest.approx((1 - float(y[1, 2])) / 0.005, rel=1e-3)
+    assert found["matching"].tolist() == [1, 1]
+    assert found["log_odds"][0] - found["log_odds"][1] == pytest.approx((1 - float(y[1, 2])) / 0.005, rel=1e-3)
 
 
 def test_own_entries_never_count():
@@ -120,18 +120,18 @@ def test_own_entries_never_count():
     known = score(images[:1], texts[1:2], bank, image_rows=rows[:1], text_rows=rows[1:2])
     far = score(images[:1], texts[1:2], without, image_rows=torch.tensor([-1]), text_rows=torch.tensor([-1]))
     for name in ("log_odds", "rank"):  # the others also depend on what the bank thinks of its own entries
-        torch.testing.assert_close(known.columns()[name], far.columns()[name], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(known[name], far[name], rtol=1e-5, atol=1e-5)
 
 
 def test_how_rows_are_cut_does_not_matter(monkeypatch):
     images, texts = paired(301, 64, 6)
     rows = torch.arange(301)
     bank = Bank.of(images[:50], texts[:50], rows[:50])
-    whole = score(images, texts, bank, image_rows=rows, text_rows=rows).columns()
+    whole = score(images, texts, bank, image_rows=rows, text_rows=rows)
     monkeypatch.setattr(comparison, "BLOCK_CELLS", 50 * 37)
-    blocks = score(images, texts, bank, image_rows=rows, text_rows=rows).columns()
+    blocks = score(images, texts, bank, image_rows=rows, text_rows=rows)
     parts = [
-        score(images[part], texts[part], bank, image_rows=rows[part], text_rows=rows[part]).columns()
+        score(images[part], texts[part], bank, image_rows=rows[part], text_rows=rows[part])
         for part in rows.split([1, 2, 130, 1, 167])
     ]
     for name, values in whole.items():
@@ -144,8 +144,8 @@ def test_matched_pairs_score_above_mismatched_ones_in_every_indicator():
     images, texts = paired(400, 32, 7)
     rows = torch.arange(400)
     bank = Bank.of(images[:200], texts[:200], rows[:200])
-    given = score(images, texts, bank, image_rows=rows, text_rows=rows).columns()
-    wrong = score(images, texts.roll(1, 0), bank, image_rows=rows, text_rows=rows.roll(1)).columns()
+    given = score(images, texts, bank, image_rows=rows, text_rows=rows)
+    wrong = score(images, texts.roll(1, 0), bank, image_rows=rows, text_rows=rows.roll(1))
     for name in ("log_odds", *BANK_INDICATORS):
         assert given[name].median() > wrong[name].quantile(0.75), name
 
@@ -160,7 +160,7 @@ def test_half_precision_is_computed_in_float32():
     bank = Bank.of(images[:10], texts[:10], rows[:10])
     half = score(images.half(), texts.half(), bank, image_rows=rows, text_rows=rows)
     full = score(images.half().float(), texts.half().float(), bank, image_rows=rows, text_rows=rows)
-    assert torch.equal(half.log_odds, full.log_odds)
+    assert torch.equal(half["log_odds"], full["log_odds"])
 
 
 def test_no_candidates():
@@ -168,9 +168,7 @@ def test_no_candidates():
     rows = torch.arange(3)
     bank = Bank.of(images, texts, rows)
     none = rows[:0]
-    assert all(
-        len(v) == 0 for v in score(images[:0], texts[:0], bank, image_rows=none, text_rows=none).columns().values()
-    )
+    assert all(len(v) == 0 for v in score(images[:0], texts[:0], bank, image_rows=none, text_rows=none).values())
     assert len(lemon_score(images[:0], texts[:0], bank, image_rows=none, text_rows=none)) == 0
 
 

@@ -60,7 +60,7 @@ def test_two_workers_write_the_bytes_of_one_process(source, tmp_path, cluster):
         moved=told.append, **OPTIONS,
     )  # fmt: skip
     assert told[0] == 0 and told[-1] == 1500 and len(told) == 9
-    np.testing.assert_allclose(found.log_odds, local.log_odds, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.columns["log_odds"], local.columns["log_odds"], rtol=1e-6, atol=1e-6)
     assert files_of(tmp_path / "ray") == files_of(tmp_path / "local")
     assert found.unusable.tolist() == [33, 1234]
 

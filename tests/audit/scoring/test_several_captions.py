@@ -139,14 +139,14 @@ def test_other_captions_of_an_image_are_no_strangers_to_it(jitter, monkeypatch):
         to_texts, to_images = [dot(x[j], y[k]) for k in strangers[j]], [dot(y[j], x[k]) for k in strangers[j]]
         odds = [own / 0.1 - math.log(math.fsum(math.exp(s / 0.1) for s in side)) for side in (to_texts, to_images)]
         evidence = math.fsum(math.exp(s / 0.1 - background) for s in (own, *to_texts, own, *to_images)) / 2
-        assert found.log_odds[j].item() == pytest.approx(sum(odds) / 2, abs=1e-3)
-        assert found.indicators["rank"][j].item() == pytest.approx(mutual_rank(own, to_texts, to_images), abs=1e-5)
+        assert found["log_odds"][j].item() == pytest.approx(sum(odds) / 2, abs=1e-3)
+        assert found["rank"][j].item() == pytest.approx(mutual_rank(own, to_texts, to_images), abs=1e-5)
         certainty = evidence / (evidence + len(to_texts) + 1)
-        assert found.indicators["certainty"][j].item() == pytest.approx(certainty, abs=1e-4)
+        assert found["certainty"][j].item() == pytest.approx(certainty, abs=1e-4)
     unaware = score(images.float(), texts.float(), replace(bank, same=math.inf), image_rows=numbers, text_rows=numbers)
     for name in ("structure", "neighbours"):
-        assert torch.equal(found.indicators[name], unaware.indicators[name])
-    assert (found.log_odds > unaware.log_odds).sum() > 20
+        assert torch.equal(found[name], unaware[name])
+    assert (found["log_odds"] > unaware["log_odds"]).sum() > 20
 
 
 def test_a_bank_of_copies_of_one_image_knows_nothing():
@@ -155,7 +155,7 @@ def test_a_bank_of_copies_of_one_image_knows_nothing():
     bank = Bank.of(images, texts, torch.arange(4), same=SAME)
     assert math.isfinite(bank.temperature) and math.isfinite(bank.background) and bank.trust.tolist() == [0.5] * 4
     found = score(images, texts, bank, image_rows=torch.arange(4), text_rows=torch.arange(4))
-    assert found.log_odds.tolist() == [0] * 4 and found.indicators["certainty"].tolist() == [0.5] * 4
+    assert found["log_odds"].tolist() == [0] * 4 and found["certainty"].tolist() == [0.5] * 4
 
 
 def test_the_temperature_does_not_suffer_from_copies():

@@ -65,7 +65,7 @@ def score_by_embeddings(
             collection, folder, bank_size=bank, seed=seed, engine=engine, workers=workers, moved=moved
         )
     space = EmbeddingSpace(collection, scored)
-    columns = {"similarity": scored.similarity, "log_odds": scored.log_odds, **scored.indicators}
+    columns = dict(scored.columns)
     given = Evidence(columns, evidence_of(columns))
     drawn = usable_rows(collection, MOST_SEARCHED, seed=seed, purpose="audit nearest")
     copies = space.nearest_copies(drawn.rows, generator(seed, "audit nearest copies"))

@@ -71,7 +71,7 @@ def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array
     the memory's: of what training came to believe, where there was one.
 
     The other indicators say the same again, or little (`certainty`), and are there for people. `log_odds` is taken out
-    of the columns of a bank (`indicators.Scores.columns`): it is no indicator.
+    of the columns of a bank (`indicators.COLUMNS`): it is no indicator.
     """
     sides = [columns.pop("log_odds").astype(np.float64)]
     if "neighbours" in columns:

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -45,29 +44,12 @@ from truepair.data.pairs import Array, IntArray
 NEIGHBOUR_TEMPERATURE = 0.1
 
 
-@dataclass(frozen=True)
-class Scores:
-    """What the bank says of n candidates.
-
-    Attributes:
-        similarity: (n,) float32, cosine of image and text.
-        log_odds: (n,) float32, log p/(1 − p) of the matching probability p, the mean of both directions. It tells apart
-            what the probability rounds to 0 or 1.
-        indicators: name (of `BANK_INDICATORS`) → (n,) float32 in [0, 1], never NaN.
-    """
-
-    similarity: Tensor
-    log_odds: Tensor
-    indicators: dict[str, Tensor]
-
-    def columns(self) -> dict[str, Tensor]:
-        """All of it as one table."""
-        return {"similarity": self.similarity, "log_odds": self.log_odds, **self.indicators}
-
-
 @torch.no_grad()
-def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text_rows: Tensor) -> Scores:
-    """The scores of n candidates: image i with text i. How they are cut into calls does not matter.
+def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text_rows: Tensor) -> dict[str, Tensor]:
+    """The `COLUMNS` of n candidates, (n,) float32 each: image i with text i. How they are cut into calls is no matter.
+
+    `similarity` is the cosine; `log_odds` log p/(1 − p) of the matching probability p, the mean of both directions,
+    which tells apart what the probability rounds to 0 or 1; all others are indicators in [0, 1], never NaN.
 
     Args:
         images: (n, D) unit rows; computed in float32.
@@ -81,10 +63,8 @@ def score(images: Tensor, texts: Tensor, bank: Bank, *, image_rows: Tensor, text
             there is not one row for each.
     """
     parts = [_score(block, bank) for block in blocks(images, texts, bank, image_rows, text_rows)]
-    whole = {
-        name: torch.cat([part[name] for part in parts]) if parts else images.new_empty(0).float() for name in COLUMNS
-    }
-    return Scores(whole["similarity"], whole["log_odds"], {name: whole[name] for name in BANK_INDICATORS})
+    none = images.new_empty(0).float()
+    return {name: torch.cat([none, *(part[name] for part in parts)]) for name in COLUMNS}
 
 
 def scored_columns(
@@ -92,7 +72,7 @@ def scored_columns(
 ) -> dict[str, Array]:
     """`score` as arrays, `COLUMNS` in their order."""
     scores = score(images, texts, bank, image_rows=torch.from_numpy(image_rows), text_rows=torch.from_numpy(text_rows))
-    return {name: values.cpu().numpy() for name, values in scores.columns().items()}
+    return {name: values.cpu().numpy() for name, values in scores.items()}
 
 
 def _score(block: Block, bank: Bank) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ import torch
 
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import UNUSABLE
-from truepair.audit.scoring.indicators import BANK_INDICATORS, COLUMNS
+from truepair.audit.scoring.indicators import COLUMNS
 from truepair.data.collection import EmbeddingCollection, Problem
 from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
@@ -125,15 +125,13 @@ class Scored:
 
     Attributes:
         rows: (M,) int64, the rows of the collection that could be scored, ascending.
-        similarity, log_odds, indicators: (M,) float32 each, as in `indicators.Scores`.
+        columns: `indicators.COLUMNS`, (M,) float32 each.
         unusable, reasons: (U,) the rows that could not be scored, ascending, and why, of `UNUSABLE`.
     """
 
     folder: Path
     rows: IntArray
-    similarity: Array
-    log_odds: Array
-    indicators: dict[str, Array]
+    columns: dict[str, Array]
     unusable: IntArray
     reasons: list[str]
 
@@ -170,9 +168,7 @@ def open_scored(folder: Path | str) -> Scored:
     return Scored(
         place.path,
         found["rows"],
-        found["similarity"],
-        found["log_odds"],
-        {name: found[name] for name in BANK_INDICATORS},
+        {name: found[name] for name in COLUMNS},
         found["unusable"],
         [list(UNUSABLE)[reason] for reason in found["reason"].tolist()],
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
-from truepair.phrases import are, counted, percent, percent_span, printable
+from truepair.phrases import are, counted, percent, percent_span, plain, printable
 
 SCORED_BY = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",
@@ -155,16 +154,3 @@ def worst_of(result: AuditResult, count: int) -> IntArray:
     """Rows of the pairs least likely to match, least first; equal ones by similarity, then by place."""
     order: IntArray = np.lexsort((result.similarity, result.verdict.p_match))[:count]
     return result.rows[order]
-
-
-def plain(value: Any) -> Any:
-    """The same in what JSON knows; NaN and infinity become None."""
-    if isinstance(value, dict):
-        return {printable(str(key)): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int) else printable(str(value))

@@ -34,48 +34,17 @@ class Alignment(nn.Module):
         self.local = xavier_linear(width, similarity_width)
         self.whole = xavier_linear(width, similarity_width)
 
-    def with_attention(
-        self,
-        images: tuple[Tensor, Tensor],
-        texts: tuple[Tensor, Tensor],
-        present: Tensor | None,
-        groups: list[Group],
-        membership: Tensor,
-        buffers: Tensor,
-    ) -> Tensor:
-        """Nodes of all pairs, (m (n + T), S): group after group, in each image after image, the global node first.
 
-        Args:
-            images: regions (m, R, D) and wholes (m, D); `present` (m, R) is True where there is a region.
-            texts: words (T, D), group after group, and wholes (n, D) in the same order.
-            membership: (T, n) one-hot.
-            buffers: (2, images at a time, T, D), what stands there is overwritten, in the backward pass as well.
-        """
-        nodes: Tensor = _Align.apply(  # type: ignore[no-untyped-call]
-            *images, *texts, *self.parameters(), present, groups, membership, buffers
-        )
-        return nodes
+class WithAttention(torch.autograd.Function):
+    """Nodes of all pairs, (m (n + T), S): group after group, in each image after image, the global node first.
 
-    def by_position(
-        self,
-        first: tuple[Tensor, Tensor],
-        second: tuple[Tensor, Tensor],
-        chunks: list[slice],
-        upper: bool,
-        block_bytes: int,
-    ) -> list[Tensor]:
-        """Nodes of pairs of images whose regions (count, L, D) are compared position by position.
+    Args:
+        regions, whole_images: (m, R, D) and (m, D); `present` (m, R) is True where there is a region.
+        words, whole_texts: (T, D), group after group, and (n, D) in the same order.
+        membership: (T, n) one-hot.
+        buffers: (2, images at a time, T, D), what stands there is overwritten, in the backward pass as well.
+    """
 
-        For each of some chunks of the rows of `first`: (P (1 + L), S), the pairs of row after row with all of `second`;
-        with `upper`, of equal first and second, the pairs i ≤ j alone.
-        """
-        nodes: tuple[Tensor, ...] = _Compare.apply(  # type: ignore[no-untyped-call]
-            *first, *second, *self.parameters(), chunks, upper, block_bytes
-        )
-        return list(nodes)
-
-
-class _Align(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -167,7 +136,13 @@ class _Align(torch.autograd.Function):
         )  # fmt: skip
 
 
-class _Compare(torch.autograd.Function):
+class ByPosition(torch.autograd.Function):
+    """Nodes of pairs of images whose regions (count, L, D) are compared position by position.
+
+    For each of some chunks of the rows of `first`: (P (1 + L), S), the pairs of row after row with all of `second`;
+    with `upper`, of equal first and second, the pairs i ≤ j alone.
+    """
+
     @staticmethod
     def forward(
         ctx: Any,

@@ -31,7 +31,7 @@ from torch.nn.functional import linear
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
 from truepair.engines.pooling import element_mask
-from truepair.engines.region_word.alignment import Alignment
+from truepair.engines.region_word.alignment import Alignment, ByPosition, WithAttention
 from truepair.engines.region_word.filtration import AttentionFiltration
 from truepair.engines.region_word.fragments import (
     AnyFragments,
@@ -191,13 +191,9 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
             # `split`, because the gradient of a slice fills the whole tensor with zeros.
             regions, wholes = torch.split(images.vectors, sizes), torch.split(images.whole, sizes)
             for rows, count, *of_images in zip(chunks, sizes, regions, wholes, strict=True):
-                nodes = self.align.with_attention(
-                    (of_images[0], of_images[1]),
-                    (words, whole_texts),
-                    None if present is None else present[rows],
-                    layout.groups,
-                    membership,
-                    buffers,
+                here = None if present is None else present[rows]
+                nodes: Tensor = WithAttention.apply(  # type: ignore[no-untyped-call]
+                    *of_images, words, whole_texts, *self.align.parameters(), here, layout.groups, membership, buffers
                 )
                 cells_of = torch.split(layout.order, [group.count for group in layout.groups])
                 columns = torch.cat([captions[cells.repeat(count)] for cells in cells_of])
@@ -231,7 +227,9 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
                 second = ordered.vectors[group, :length], ordered.whole[group]
                 node_bytes = count * (1 + length) * self.score.in_features * first[0].element_size()
                 chunks = blocks(len(first[0]), node_bytes, self.budget(device))
-                every = self.align.by_position(first, second, chunks, upper, self.budget(device))
+                every = ByPosition.apply(  # type: ignore[no-untyped-call]
+                    *first, *second, *self.align.parameters(), chunks, upper, self.budget(device)
+                )
                 cells = torch.ones(len(first[0]), count).triu() if upper else torch.ones(len(first[0]), count)
                 for chunk, nodes in zip(chunks, every, strict=True):
                     of_rows, of_columns = cells[chunk].nonzero(as_tuple=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.result import AuditResult
-from truepair.audit.tables.summary import plain
 from truepair.errors import TruepairError
 from truepair.pages.kit.page import clipped
 from truepair.pages.kit.pictures import Picture, thumbnail
-from truepair.phrases import printable
+from truepair.phrases import plain, printable
 
 SIDE = 112  # pixels of the longer side of a picture
 BUDGET = 4_500_000  # bytes that all pictures of a page may take together

@@ -43,11 +43,11 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         worst: pairs of the lowest probability to show.
         borderline: further pairs to show, those with probabilities closest to ½.
     """
-    verdict, size = result.verdict, len(result)
+    verdict, size, known = result.verdict, len(result), result.scores or {}
     album = Cards(result)
     lowest = worst_of(result, worst)
     truth = None if result.mismatched is None or not size else float(result.mismatched.mean())
-    bins = [entry for entry in (result.scores or {}).get("reliability", []) if entry["pairs"]]
+    bins = [entry for entry in known.get("reliability", []) if entry["pairs"]]
     return render(
         "audit/page.html",
         name=clipped(result.collection.name, 120),
@@ -67,7 +67,7 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
             if share is not None
         ],
         truth=truth,
-        scores=scores_of(result),
+        scores={title: float(known[name]) for name, title in SCORES.items() if known.get(name) is not None},
         histogram=charts.histogram(verdict),
         estimate=charts.estimate(verdict, truth),
         reliability=charts.reliability(bins) if bins else None,
@@ -93,11 +93,6 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
 
 def spanned(low: float, high: float) -> str:
     return tight(percent_span(low, high))
-
-
-def scores_of(result: AuditResult) -> dict[str, float]:
-    scores = result.scores or {}
-    return {title: float(scores[name]) for name, title in SCORES.items() if scores.get(name) is not None}
 
 
 def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]:
