@@ -11,10 +11,11 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truepair.data.noise import NoiseKind, inject_noise
 from truepair.data.open import load
 from truepair.data.pairs import Array, BoolArray, Pairs
 
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
     from truepair.audit.result import Verdict
 
 NCR_EPOCHS = 5
+INJECTED: dict[str, NoiseKind] = {"random": "caption", "hard": "class", "near": "nearest"}
 
 
 def load_labelled(data: str, root: Path) -> Pairs:
     """The pairs of a data set, with the class that hard noise stays within.
 
+    `photographs`: the 1,000 test images of `flickr8k` with five captions each, described by the encoder `both`;
     `fashion`: the 12,000 training pairs, 61 article types and more; `emoji`: 6,153 drawings with their names, ten
     groups; `scenes`: 1,000 drawn pictures with five captions each, the kind of the first object.
     """
+    if data == "photographs":
+        return load(root / "flickr8k", "test", encoder="both")
     if data == "fashion":
         return load(root / "fashion_precomp", "train", label="articleType")
     if data == "emoji":
@@ -51,15 +56,13 @@ def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: 
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.scoring.cross_fitting import cross_fit
     from truepair.audit.verdict.verdict import verdict_of_scored
-    from truepair.data.noise import inject_noise
     from truepair.training.run_folder import read_lines
 
     torch.set_num_threads(1)
     folds = (runs / "crossfit").glob("fold*/timings.jsonl")
     before = sum(line["seconds"] for path in folds for line in read_lines(path))  # of an audit that was cut off
     start = time.perf_counter() - before
-    within: Literal["class", "caption"] = "class" if kind == "hard" else "caption"
-    pairs = inject_noise(load_labelled(data, root), noise, kind=within, seed=seed)
+    pairs = inject_noise(load_labelled(data, root), noise, kind=INJECTED[kind], seed=seed)
     mismatched = pairs.mismatched
     assert mismatched is not None
     given = pairs.without_truth()

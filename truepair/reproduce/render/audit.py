@@ -18,7 +18,11 @@ Measure = dict[str, Any]
 """A figure of a score: figure, title, digits, best (`max` or `min`), and clean where it needs no mismatched pair."""
 
 CLEAN = "none"
-KINDS = {"random": "random noise", "hard": "hard noise (captions move within a class)"}
+KINDS = {
+    "random": "random noise",
+    "hard": "hard noise (captions move within a class)",
+    "near": "near noise (captions of the most similar other image)",
+}
 ESTIMATING = {"similarity": "plain cosine", "loss mixture": "mixture of losses"}
 NEAR_WITH_ONE_SEED = 0.002
 POINTS = 3.0
