@@ -17,16 +17,17 @@ from truepair.reproduce.tables import Filled
 def estimate_picture(audits: Filled) -> Figure:
     """Estimated against true noise rate: a panel a data set and kind of noise, the diagonal is right."""
     groups = places_of(audits)
-    sets = list(dict.fromkeys(data for data, _, _ in groups))
+    sets, measured = list(dict.fromkeys(data for data, _, _ in groups)), {kind for _, kind, _ in groups}
+    kinds = [kind for kind in KINDS if kind in measured] or [next(iter(KINDS))]
     looks: dict[str, Any] = {
         "verdict": {"color": BLUE, "marker": "o", "label": "verdict, 95 % interval"},
         "similarity": {"color": ORANGE, "marker": "s", "linestyle": "--", "label": ESTIMATING["similarity"]},
         "loss mixture": {"color": SOFT, "marker": "^", "linestyle": ":", "label": ESTIMATING["loss mixture"]},
     }
     with styled():
-        figure = Figure(figsize=(COLUMN[0] * len(sets) * 0.75, COLUMN[1] * len(KINDS)), dpi=DPI, layout="constrained")
-        panels = figure.subplots(len(KINDS), len(sets), sharex=True, sharey=True, squeeze=False)
-        for i, kind in enumerate(KINDS):
+        figure = Figure(figsize=(COLUMN[0] * len(sets) * 0.75, COLUMN[1] * len(kinds)), dpi=DPI, layout="constrained")
+        panels = figure.subplots(len(kinds), len(sets), sharex=True, sharey=True, squeeze=False)
+        for i, kind in enumerate(kinds):
             for k, data in enumerate(sets):
                 draw_panel(panels[i, k], groups, data, kind, looks)
                 panels[i, k].plot([0, 100], [0, 100], color=BLACK, linewidth=0.6, zorder=0)
