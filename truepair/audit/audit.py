@@ -12,6 +12,7 @@ from truepair.audit.crawl_faults.find import find_faults
 from truepair.audit.duplicates import find_duplicates
 from truepair.audit.early_checks import check_request
 from truepair.audit.export import export as export_pairs
+from truepair.audit.export.folder import check_layouts
 from truepair.audit.folder import AuditFolder, identity_of
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.audit.reasons import reasons
@@ -58,8 +59,8 @@ def audit(
             pairs are scored as they are, or, where these tell too little, by heads trained on them.
         options: bank, rematch, engine, seed.
         crossfit: how models are trained where there is neither run nor embeddings.
-        export: formats of the cleaned set: own, ids, csv, jsonl, parquet; needs `out`, and is written to `out`/export.
-            What lies there from an earlier call stays as it is.
+        export: formats of the cleaned set: own, ids, csv, jsonl, parquet, or a layout that other tools read
+            (docs/data.md); needs `out`, and is written to `out`/export. What lies there from an earlier call stays.
         progress: True draws bars for long steps, False says nothing; None draws bars on a terminal, and elsewhere says
             one line a step, a fold and an epoch, with the time left.
         say: takes the lines; None prints them to stderr.
@@ -76,6 +77,7 @@ def audit(
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
     check_request(data, out, run=run, options=options, crossfit=crossfit, export=export)
     collection = data if isinstance(data, Collection) else sources.open(data, encoder=encoder, progress=progress)
+    check_layouts(export, collection)
     made = None if encoder is None else encoder_of(encoder)
     scorer, told = scorer_for(collection, run, options, crossfit, made), Progress(progress, say)
     with workplace(out) as folder, folder.owned():

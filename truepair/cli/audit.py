@@ -13,6 +13,7 @@ from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_readi
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
+LAYOUTS = ("datacomp", "img2dataset", "imagefolder", "open-clip", "label-studio", "fiftyone")
 
 DESCRIPTION = """\
 Find the mismatched pairs of a data set. Every pair gets a calibrated probability that it matches and the reasons
@@ -44,11 +45,11 @@ def add_audit(commands: Any) -> None:
     parser.add_argument(
         "--export",
         action="append",
-        choices=FORMATS,
+        choices=(*FORMATS, *LAYOUTS),
         default=[],
         metavar="FORMAT",
-        help=f"write the kept pairs and the weights of all to DIR/export: {', '.join(FORMATS)}; may be repeated "
-        "[own: the format of DATA]",
+        help=f"write the kept pairs and the weights of all to DIR/export: {', '.join(FORMATS)}; or in a "
+        f"layout that other tools read: {', '.join(LAYOUTS)}; may be repeated [own: the format of DATA]",
     )
     parser.add_argument("--split", metavar="NAME", help="split to audit [default: train, or all of a table]")
     parser.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")

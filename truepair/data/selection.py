@@ -23,11 +23,13 @@ class Selection:
         kept: (N,) whether the pair is written.
         flagged: (N,) whether it was flagged as mismatched; a pair that could not be scored is neither.
         weights: (N,) float32 in [0, 1]: how far to trust each pair; 0 for those that are flagged or were not scored.
+        p_match: (N,) float32 probability that each pair matches, NaN where it was not scored; None where nobody asked.
     """
 
     kept: BoolArray
     flagged: BoolArray
     weights: Array
+    p_match: Array | None = None
 
     @property
     def kept_rows(self) -> IntArray:

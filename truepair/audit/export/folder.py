@@ -12,12 +12,13 @@ from truepair.audit.export.lists import WRITERS, write_ids, write_kept, write_we
 from truepair.audit.folder import AuditFolder
 from truepair.audit.result import AuditResult
 from truepair.data.collection import Collection
+from truepair.data.formats.handed_on.layouts import LAYOUTS
 from truepair.data.selection import Selection
 from truepair.errors import InputError, TruepairError
 from truepair.files import read_json_object, temporary_name
 
-FORMATS = ("own", "ids", *WRITERS)
-_HOLDS = {"own": "own", "ids": "kept_ids.txt"}
+FORMATS = ("own", "ids", *WRITERS, *LAYOUTS)
+_HOLDS = {"own": "own", "ids": "kept_ids.txt", **{name: layout.holds for name, layout in LAYOUTS.items()}}
 
 
 def check_export(formats: Sequence[str], data: Collection | str | Path, folder: AuditFolder, *, keep: float) -> None:
@@ -34,6 +35,7 @@ def check_export(formats: Sequence[str], data: Collection | str | Path, folder: 
         raise InputError(
             f"{data.name} has no format of its own that can be written. Export ids, csv, jsonl or parquet instead"
         )
+    check_layouts(formats, data)
     out = folder.export
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
@@ -45,6 +47,13 @@ def check_export(formats: Sequence[str], data: Collection | str | Path, folder: 
         raise InputError(
             f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"
         )
+
+
+def check_layouts(formats: Sequence[str], data: Collection | str | Path) -> None:
+    """Raises InputError: a collection that is open already cannot be handed on in one of the layouts."""
+    for name in formats:
+        if name in LAYOUTS and isinstance(data, Collection):
+            LAYOUTS[name].check(data)
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -62,6 +71,7 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
     - `ids`: `kept_ids.txt` and `flagged_ids.txt`, one id a line.
     - `csv`, `jsonl`, `parquet`: `kept.<format>` with pair_id, image, caption, p_match and weight of the kept pairs, and
       `weights.<format>` with pair_id and weight of all pairs.
+    - the names of `LAYOUTS`: what other tools read; see their files in `data/formats/handed_on`.
     - `own`: a folder `own/` in the format of the input, to be used in its place, with weights beside it; what is in it
       is told beside the writer of each format (`data/formats`) and, where it needs words, in `own/README.txt`.
 
@@ -98,9 +108,12 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
 def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
     collection, p_match, flagged = result.collection, result.verdict.p_match, result.verdict.flagged
     count = len(collection)
-    selection = Selection(np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.float32))
+    none = np.zeros(count, np.bool_)
+    selection = Selection(none, none.copy(), np.zeros(count, np.float32), np.full(count, np.nan, np.float32))
     selection.kept[result.rows] = ~flagged & (p_match >= float(result.options.get("keep", 0.0)))
     selection.flagged[result.rows] = flagged
+    assert selection.p_match is not None
+    selection.p_match[result.rows] = p_match
     selection.weights[result.rows] = np.where(flagged, 0, p_match)
     for name in formats:
         if name == "own":
@@ -111,6 +124,9 @@ def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
                 )
             (folder / "own").mkdir()
             collection.write(selection, folder / "own")
+        elif name in LAYOUTS:
+            LAYOUTS[name].check(collection)
+            LAYOUTS[name].write(collection, selection, folder)
         elif name == "ids":
             write_ids(collection, selection, folder)
         else:

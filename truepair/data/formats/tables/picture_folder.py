@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from truepair.data.pictures.pictures import Failure, Place
 
-BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img")
+BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img", "data")
 """Folders in that of the table where pictures are looked for, after the folder itself, in this order."""
 
 
