@@ -98,7 +98,9 @@ def read_job(folder: Path) -> tuple[Job, int | None]:
         setup=Setup(
             training=options(TrainingConfig, config.get("training"), "training"),
             model=options(engine_config(engine), model, "model"),
-            augmentation=options(Augmentation, config.get("augmentation"), "augmentation"),
+            augmentation=options(Augmentation, config.get("augmentation"), "augmentation")
+            if engine_config(engine).augments
+            else Augmentation(),
         ),
     )
     if threads is not None and (type(threads) is not int or not 0 < threads < 2**15):

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 import truepair
 from tests.encoders.tiny_models import write_model
 from tests.training.test_resume import Stop, assert_same_run
+from truepair.cli.main import main
 from truepair.encoders import encoder_of
 from truepair.encoders.hf.model import Opened, Shape
 from truepair.engines.pretrained.config import PretrainedConfig
@@ -211,3 +212,30 @@ def test_a_run_of_another_model_is_refused(models, data, tmp_path):
     with pytest.raises(InputError, match=r"put back the model as it was.*pretrained/"):
         _ = runs["lora"].model
     assert torch.equal(runs["full"].model.similarity(data[1]), expected)  # it has all of its weights
+
+
+def test_on_the_command_line(models, tmp_path, monkeypatch, capsys):
+    """Trained, stopped, continued, evaluated and audited by name."""
+    train = ["train", "scenes:8", "--model", "pretrained", "--encoder", str(models["clip"]), "--method", "infonce"]
+    train += ["--epochs", "2", "--score-images", "4", "--batch-size", "20", "--quiet", "--out", str(tmp_path / "run")]
+    train_batch, done = loop.Training._train_batch, []
+
+    def dying(self, *arguments):
+        done.append(1)
+        if len(done) == 2:
+            raise Stop
+        return train_batch(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", dying)
+        with pytest.raises(Stop):
+            main([*train, "--tune", "lora"])
+    assert main(["train", "--resume", str(tmp_path / "run"), "--quiet"]) == 0
+    assert main(["evaluate", str(tmp_path / "run"), "scenes:8", "--images", "4"]) == 0
+    assert "R@1" in capsys.readouterr().out
+    for refused, said in (
+        (["--word-share", "0.1"], "--word-share is for engines of regions and words"),
+        (["--tune", "heads", "--model", "global"], "--tune is an option of --model pretrained"),
+    ):
+        assert main([*train, *refused]) == 2
+        assert said in capsys.readouterr().err

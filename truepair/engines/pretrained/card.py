@@ -99,7 +99,7 @@ def recalls(facts: dict[str, Any]) -> str:
     found = {split: facts[split] for split in ("dev", "test") if facts[split] is not None}
     if not found:
         return ""
-    names = [name for name in next(iter(found.values())) if "_r" in name or name in ("rsum", "map")]
+    names = [name for name in next(iter(found.values())) if name.startswith(("i2t_r", "t2i_r", "rsum", "map"))]
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
     lines += [
         f"| {split} | " + " | ".join(f"{figures[name]:.1f}" for name in names) + " |"
