@@ -47,7 +47,7 @@ def write_tiny_clip(folder: Path, captions: list[str]) -> Path:
     ids = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
     config = CLIPConfig(
         text_config={**tower, **ids, "vocab_size": len(words) + 4, "max_position_embeddings": LONGEST},
-        vision_config={**tower, "image_size": SIDE, "patch_size": 8},
+        vision_config={**tower, "image_size": SIDE, "patch_size": 8, "initializer_factor": 4.0},
         projection_dim=32,
         logit_scale_init_value=3.0,  # exp(3): 20, the 1/τ of CRCL
     )

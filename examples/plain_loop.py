@@ -13,14 +13,16 @@ from transformers import CLIPModel
 import truepair
 
 
-def main(count: int = 2000, epochs: int = 12, method: str = "crcl") -> float:
+def main(count: int = 2000, epochs: int = 36) -> float:
     """Trains a tiny CLIP on drawings of which 40 % are mismatched; returns the AUROC of what it believes of them."""
     pixels, captions, mismatched = mismatched_drawings(count, noise=0.4)
     with tempfile.TemporaryDirectory() as folder:
         write_tiny_clip(Path(folder), captions)
         model, data = CLIPModel.from_pretrained(folder), Prepared(Path(folder), pixels, captions)
-    criterion = truepair.Criterion(method, pairs=len(data), epochs=epochs)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    # Of random weights: labels are left alone for half of the epochs. A pretrained model takes the default, two epochs.
+    criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs // 2))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
+    warm_up = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / 60, total_iters=60)
     for epoch in range(epochs):
         loader = torch.utils.data.DataLoader(data, batch_size=64, shuffle=True, drop_last=True)
         total = 0.0
@@ -32,6 +34,7 @@ def main(count: int = 2000, epochs: int = 12, method: str = "crcl") -> float:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            warm_up.step()
             total += loss.item()
         figures = criterion.end_epoch()
         print(f"epoch {epoch + 1}: loss {total / len(loader):.3f}, seen {figures['seen']:.2f}")

@@ -16,21 +16,23 @@ import truepair
 from truepair.loops.trainers import SentenceTransformersLoss, epoch_callback
 
 
-def main(count: int = 2000, epochs: int = 12) -> float:
+def main(count: int = 2000, epochs: int = 36) -> float:
     """Trains a tiny CLIP on drawings of which 40 % are mismatched; returns the AUROC of what it believes of them."""
     pixels, captions, mismatched = mismatched_drawings(count, noise=0.4)
     images = [Image.fromarray(picture) for picture in pixels]
     data = Dataset.from_dict({"image": images, "caption": captions, "label": list(range(len(captions)))})
     with tempfile.TemporaryDirectory() as folder:
         model = SentenceTransformer(str(write_tiny_clip(Path(folder) / "clip", captions)), device="cpu")
-        criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs)
+        criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs // 2))
         trainer = SentenceTransformerTrainer(
             model=model,
             args=SentenceTransformerTrainingArguments(
                 output_dir=f"{folder}/run",
                 num_train_epochs=epochs,
                 per_device_train_batch_size=64,
-                learning_rate=1e-3,
+                learning_rate=5e-4,
+                warmup_steps=60,
+                lr_scheduler_type="constant_with_warmup",
                 save_strategy="no",
                 report_to=[],
                 disable_tqdm=True,

@@ -190,6 +190,17 @@ def test_few_batches_are_told_and_none_is_refused(caplog):
         epoch(criterion, 2)
 
 
+def test_a_model_that_learned_too_little_is_told_of(caplog):
+    """All p̂ are about 1/64 when CRCL first makes labels of them: no pair is left to learn from."""
+    criterion = truepair.Criterion("crcl", pairs=64, epochs=4, freeze_epochs=1)
+    images, texts = vectors(64, 500)
+    for _ in range(2):
+        assert "taken as matched" not in caplog.text
+        criterion(images, texts, range(64))
+        criterion.end_epoch()
+    assert "% of the pairs are taken as matched in epoch 2: the model had learned too little" in caplog.text
+
+
 def changed(tensor, value, row=2):
     tensor = tensor.clone()
     tensor[row, 1] = value

@@ -21,7 +21,7 @@ from truepair.methods.base import EpochPosition, Forward
 
 logger = logging.getLogger(__name__)
 
-FEW = 0.5
+FEW, HARDLY_ANY = 0.5, 0.05
 
 
 class Criterion(nn.Module):
@@ -66,6 +66,7 @@ class Criterion(nn.Module):
         self.method.prepare(self.memory)
         self.seen = torch.zeros(pairs, dtype=torch.bool)  # on the CPU, as the memory is: no buffer
         self.stage, self.epoch, self.started = 0, 1, False
+        self.warned = False
         self.begun: dict[str, float] = {}  # figures of the running epoch, from before its first batch
 
     @property
@@ -164,8 +165,18 @@ class Criterion(nn.Module):
         return f"{self.method.name}, pairs={self.memory.count}, epochs={self.all_epochs}"
 
     def _start_epoch(self) -> None:
-        if not self.started:
-            self.begun, self.started = self.method.start_epoch(self.position, self.memory), True
+        if self.started:
+            return
+        self.begun, self.started = self.method.start_epoch(self.position, self.memory), True
+        matched = float(self.taken_as_matched.float().mean())
+        if matched < HARDLY_ANY and "label" in self.memory and not self.warned:  # else nothing is learned by it
+            self.warned = True
+            logger.warning(
+                "%.1f %% of the pairs are taken as matched in epoch %d: the model had learned too little when they "
+                "were judged. Start from a trained model, or have them judged later (freeze_epochs of crcl)",
+                100 * matched,
+                self.position.overall,
+            )
 
     def _factor(self, scale: Tensor | float | None) -> Tensor | float:
         """What cosines are multiplied by, so that the method's division by τ leaves cosine times scale."""
