@@ -13,14 +13,14 @@ from transformers import CLIPModel
 import truepair
 
 
-def main(count: int = 2000, epochs: int = 36) -> float:
+def main(count: int = 2000, epochs: int = 24) -> float:
     """Trains a tiny CLIP on drawings of which 40 % are mismatched; returns the AUROC of what it believes of them."""
     pixels, captions, mismatched = mismatched_drawings(count, noise=0.4)
     with tempfile.TemporaryDirectory() as folder:
         write_tiny_clip(Path(folder), captions)
         model, data = CLIPModel.from_pretrained(folder), Prepared(Path(folder), pixels, captions)
-    # Of random weights: labels are left alone for half of the epochs. A pretrained model takes the default, two epochs.
-    criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs // 2))
+    # Of random weights: labels are left alone for some epochs more. A pretrained model takes the default, two epochs.
+    criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs * 2 // 5))
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     warm_up = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / 60, total_iters=60)
     for epoch in range(epochs):

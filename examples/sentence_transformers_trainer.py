@@ -16,14 +16,14 @@ import truepair
 from truepair.loops.trainers import SentenceTransformersLoss, epoch_callback
 
 
-def main(count: int = 2000, epochs: int = 36) -> float:
+def main(count: int = 2000, epochs: int = 24) -> float:
     """Trains a tiny CLIP on drawings of which 40 % are mismatched; returns the AUROC of what it believes of them."""
     pixels, captions, mismatched = mismatched_drawings(count, noise=0.4)
     images = [Image.fromarray(picture) for picture in pixels]
     data = Dataset.from_dict({"image": images, "caption": captions, "label": list(range(len(captions)))})
     with tempfile.TemporaryDirectory() as folder:
         model = SentenceTransformer(str(write_tiny_clip(Path(folder) / "clip", captions)), device="cpu")
-        criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs // 2))
+        criterion = truepair.Criterion("crcl", pairs=len(data), epochs=epochs, freeze_epochs=max(1, epochs * 2 // 5))
         trainer = SentenceTransformerTrainer(
             model=model,
             args=SentenceTransformerTrainingArguments(
