@@ -1,7 +1,9 @@
 """Tiny CLIP and SigLIP trained by every method of pairs: frozen, by LoRA, and as a whole."""
 
+import importlib
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,3 +241,10 @@ def test_on_the_command_line(models, tmp_path, monkeypatch, capsys):
     ):
         assert main([*train, *refused]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_the_example_of_lora_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples"))
+    published = importlib.import_module("lora_training").main("scenes:8", epochs=3, out=str(tmp_path))
+    assert (published / "README.md").is_file()
+    assert "CLIPModel" in capsys.readouterr().out
