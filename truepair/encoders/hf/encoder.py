@@ -23,15 +23,19 @@ TEXTS_AT_ONCE = 128
 class PretrainedEncoder(ImageTextEncoder):
     """Both towers, frozen. Weights are read when the first item is encoded.
 
+    Args:
+        found: the folder.
+        width: D, where it is known.
+
     Attributes:
         opened: the folder with tokenizer and image processor.
     """
 
     regions = 1
 
-    def __init__(self, found: Opened) -> None:
+    def __init__(self, found: Opened, width: int | None = None) -> None:
         self.opened = found
-        self.name, self.width = str(found.folder), found.shape.width
+        self.name, self.width = str(found.folder), found.shape.width if width is None else width
 
     def identity(self) -> str:
         return self.opened.identity

@@ -108,7 +108,7 @@ class PixelsAndTokens(Preparation):
 
     @cached_property
     def encoder(self) -> PretrainedEncoder:
-        return PretrainedEncoder(self.sizes.opened)
+        return PretrainedEncoder(self.sizes.opened, self.sizes.shape.width)
 
     def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> Inputs:
         if self.frozen:
