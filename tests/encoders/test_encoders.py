@@ -105,7 +105,7 @@ def test_every_encoder_has_its_own_cache(folder, cache):
     assert (first.images.encoder, other.images.encoder) == (Windows().identity(), "mean-1")
     again = truepair.load(folder, "train", encoder="windows")
     assert np.array_equal(again.images.features, first.images.features)
-    assert len(list(cache.glob("*.npy"))) == 2
+    assert len(list(cache.glob("*.json"))) == 2
     assert np.allclose(other.images.features[3, 0], other.images.picture(3).reshape(-1, 3).mean(0) / 255, atol=1e-3)
 
 

@@ -116,7 +116,7 @@ def test_a_killed_extraction_goes_on(photos, tmp_path, monkeypatch):
     monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "whole"))
     command = ["features", str(photos), "--quiet", "--workers", "1", "--out"]
     assert main([*command, str(tmp_path / "whole-features")]) == 0
-    (of_train,) = (path for path in (tmp_path / "whole").glob("*.npy") if len(np.load(path)) == 20)
+    (of_train,) = (path for path in (tmp_path / "whole").glob("*-3.npy") if len(np.load(path)) == 20)
     monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "killed"))
     killed("after", f"{of_train.name}.part.json", [*command, str(tmp_path / "killed-features")])
     (part,) = (tmp_path / "killed").glob("*.part.json")

@@ -8,6 +8,7 @@ from truepair.data.config import Reading
 from truepair.data.pairs import Array
 from truepair.data.pictures import describing, feature_cache
 from truepair.data.pictures.feature_cache import Described, describe_all
+from truepair.data.pictures.known_features import DIGEST, Digests
 from truepair.data.pictures.pictures import Failure, Place
 from truepair.encoders.descriptor import grid_descriptor
 from truepair.encoders.encoder import Encoder
@@ -28,8 +29,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pictures"
 
 
+def digests(count: int, key: str, first: int = 0) -> Digests:
+    return np.array([f"{key}{row:010}".encode() for row in range(first, first + count)], dtype="S16").view(DIGEST)
+
+
 def describe_folder(folder: Path, *, key: str = "key") -> Described:
-    return describe_all(lambda row: Place(str(folder / f"p{row}.png")), COUNT, Windows(), key=key)
+    return describe_all(lambda row: Place(str(folder / f"p{row}.png")), digests(COUNT, key), Windows())
 
 
 def check(described: Described) -> None:
@@ -48,14 +53,14 @@ def test_features_and_failures_in_order(folder: Path) -> None:
 
 def test_the_cache_is_used_unless_it_is_damaged(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     described = describe_folder(folder)
-    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy"]
+    assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".npy", ".npy"]
     before = [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     with monkeypatch.context() as patch:
         patch.setattr(describing, "prepare", lambda *_: pytest.fail("described again"))
         check(describe_folder(folder))
     assert before == [path.stat().st_mtime_ns for path in sorted(cache.iterdir())]
     del described
-    (features,) = cache.glob("*.npy")
+    (features,) = set(cache.glob("*.npy")) - set(cache.glob("*.digests.npy"))
     features.write_bytes(features.read_bytes()[:-100])
     check(describe_folder(folder))
     (notes,) = cache.glob("*.json")
@@ -113,13 +118,38 @@ def test_files_that_could_not_be_read_are_tried_again(folder: Path) -> None:
 
 
 def test_no_good_picture_and_no_picture(tmp_path: Path) -> None:
-    described = describe_all(lambda row: Place(str(tmp_path / str(row))), 3, Windows(), key="a")
+    described = describe_all(lambda row: Place(str(tmp_path / str(row))), digests(3, "a"), Windows())
     assert described.features.shape == (0, 36, 56) and sorted(described.failures) == [0, 1, 2]
-    assert len(describe_all(lambda row: Place(""), 0, Windows(), key="b").rows) == 0
+    assert len(describe_all(lambda row: Place(""), digests(0, "b"), Windows()).rows) == 0
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "file").write_text("")
     place, nowhere = Place(str(folder / "p1.png")), Reading(cache=tmp_path / "file" / "cache")
     with pytest.raises(TruepairError, match="TRUEPAIR_CACHE"):
-        describe_all(lambda row: place, 1, Windows(), nowhere, key="a")
+        describe_all(lambda row: place, digests(1, "a"), Windows(), nowhere)
+
+
+def test_pictures_of_another_set_are_not_described_again(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of the pictures first, then all, then another part: each picture is described once."""
+    prepare, seen = describing.prepare, list[str]()
+
+    def noted(place: Place, encoder: Encoder) -> Array | Failure:
+        seen.append(Path(place.file).stem)
+        return prepare(place, encoder)
+
+    monkeypatch.setattr(describing, "prepare", noted)
+    part = describe_all(lambda row: Place(str(folder / f"p{row + 5}.png")), digests(9, "key", 5), Windows())
+    assert part.rows.tolist() == [0, 1, 4, 5, 6, 7, 8]
+    check(describe_folder(folder))
+    good = [f"p{row}" for row in range(COUNT) if row not in BAD]
+    assert sorted(set(seen) & set(good)) == sorted(name for name in seen if name in good) == sorted(good)
+    seen.clear()
+    later = describe_all(lambda row: Place(str(folder / f"p{row + 9}.png")), digests(4, "key", 9), Windows())
+    assert seen == [] and len(later.rows) == 4
+    for path in cache.glob("*.digests.npy"):
+        path.write_bytes(path.read_bytes()[:-3])
+    describe_all(lambda row: Place(str(folder / f"p{row + 9}.png")), digests(3, "key", 9), Windows())
+    assert seen == ["p9", "p10", "p11"]

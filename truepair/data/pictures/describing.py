@@ -29,12 +29,12 @@ _AHEAD = 2
 class Part:
     """What became of the pictures `rows`: the features of the good ones in order, float16, and why others failed."""
 
-    rows: range
+    rows: Sequence[int]
     features: bytes
     failures: dict[int, Failure]
 
 
-def describe_part(encoder: Encoder, place: Places, rows: range) -> Part:
+def describe_part(encoder: Encoder, place: Places, rows: Sequence[int]) -> Part:
     """Prepare and encode some pictures."""
     found: list[Any | Failure] = [prepare(place(row), encoder) for row in rows]
     good = [prepared for prepared in found if not isinstance(prepared, Failure)]
@@ -42,7 +42,7 @@ def describe_part(encoder: Encoder, place: Places, rows: range) -> Part:
     return Part(rows, encoder.encode(good).astype(np.float16).tobytes() if good else b"", failures)
 
 
-def in_threads(encoder: Encoder, place: Places, parts: Sequence[range], workers: int) -> Generator[Part]:
+def in_threads(encoder: Encoder, place: Places, parts: Sequence[Sequence[int]], workers: int) -> Generator[Part]:
     waiting: deque[Future[Part]] = deque()
     coming = iter(parts)
     with torch_threads(1), ThreadPoolExecutor(workers) as threads:

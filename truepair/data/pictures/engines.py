@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from truepair.data.config import Extraction
 from truepair.data.pictures.describing import Part, Places, in_threads
@@ -14,7 +14,7 @@ from truepair.encoders.encoder import Encoder
 _MOST_WORKERS = 64
 
 
-def describe_parts(encoder: Encoder, place: Places, rows: range, extraction: Extraction) -> Generator[Part]:
+def describe_parts(encoder: Encoder, place: Places, rows: Sequence[int], extraction: Extraction) -> Generator[Part]:
     """The parts of `rows`, in order; how many are computed at once is limited by the cores and by the memory."""
     batch, workers = batch_and_workers(encoder, extraction)
     parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]

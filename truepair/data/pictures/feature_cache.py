@@ -4,10 +4,10 @@ The cache folder is `$TRUEPAIR_CACHE`, else `~/.cache/truepair`; it may be delet
 this one kept there has other names and is never read.
 
 The features go straight to a file in the cache folder, block by block; a small JSON file beside it says how far they
-are, so that a killed description goes on where it was. Names hold a hash of what is described (`key`) and the
-encoder's identity. The bytes of a
-row depend on its picture alone: two processes at work on the same file write the same and do no harm.
-
+are, so that a killed description goes on where it was. Names hold a hash of the pictures and the encoder's identity;
+a third file has a digest of each picture, so that those of a split are found when all of a table is asked for, and the
+other way round. The bytes of a row depend on its picture alone: two processes at work on the same file write the same
+and do no harm.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -28,10 +29,11 @@ from truepair.data.config import Reading
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.describing import Places
 from truepair.data.pictures.engines import describe_parts
+from truepair.data.pictures.known_features import Digests, KnownFeatures, digests_file
 from truepair.data.pictures.pictures import Failure, Place, readable
 from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
-from truepair.files import map_npy, write_json_atomically
+from truepair.files import atomic_file, map_npy, write_json_atomically
 from truepair.progress import Progress
 
 BLOCK = 512
@@ -69,23 +71,26 @@ class _State:
         return self.done - len(self.failures)
 
 
-def describe_all(place: Places, count: int, encoder: Encoder, reading: Reading = _DEFAULTS, *, key: str) -> Described:
-    """The encoder's features of the pictures 0 … count − 1, from the cache where they are there already.
+def describe_all(place: Places, digests: Digests, encoder: Encoder, reading: Reading = _DEFAULTS) -> Described:
+    """The encoder's features of n pictures, from the cache where they are there already.
 
-    Picture k lies at `place(k)`; `key` changes whenever any of the pictures does. Of the reading, its
-    cache, extraction and progress are used.
+    Args:
+        place: where picture k lies.
+        digests: (n,) 16 bytes of each picture, which change whenever it does.
+        reading: its cache, extraction and progress count.
     """
+    count = len(digests)
     if not count:
         return Described(_nothing(encoder), np.empty(0, dtype=np.int64), {})
     named = reading.cache or os.environ.get("TRUEPAIR_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "truepair"
-    stem = folder / f"features-{key}-{encoder.identity()}"
+    stem = folder / f"features-{blake2b(digests.tobytes(), digest_size=16).hexdigest()}-{encoder.identity()}"
     features, notes = Path(f"{stem}.npy"), Path(f"{stem}.json")
     state = _read_state(notes) if features.exists() else None
     if state is None or state.done != count or not _fits(features, state.good, encoder) or _mended(place, state):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            state = _Description(encoder, place, reading, features, notes).run(count)
+            state = _Description(encoder, place, digests, reading, features, notes).run()
         except OSError as error:
             raise TruepairError(
                 f"{folder} cannot take the features of {count:,} pictures ({error.strerror or error}); they need up to "
@@ -106,34 +111,46 @@ class _Description:
 
     encoder: Encoder
     place: Places
+    digests: Digests
     reading: Reading
     features: Path
     notes: Path
 
-    def run(self, count: int) -> _State:
-        """Describe all pictures, or those after the last that an earlier run kept."""
+    def run(self) -> _State:
+        """Describe all pictures that no other file has, or those after the last that an earlier run kept."""
+        count, known = len(self.digests), KnownFeatures(self.features.parent, self.encoder, self.digests)
         part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
         state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
         if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
             state = _State()
         part.touch()
         told = Progress(self.reading.progress).count(f"describing pictures ({self.encoder.name})", count, "pictures")
-        parts = describe_parts(self.encoder, self.place, range(state.done, count), self.reading.extraction)
+        missing = [row for row in range(state.done, count) if row not in known]
+        parts = describe_parts(self.encoder, self.place, missing, self.reading.extraction)
         with part.open("r+b") as file, told as moved, closing(parts):
             moved(state.done)
             file.seek(start + state.good * size)
             for described in parts:
-                file.write(described.features)
+                block, good = state.done // BLOCK, iter(range(0, len(described.features), size))
+                for row in described.rows:
+                    known.copy(range(state.done, row), file)
+                    if row not in described.failures:
+                        place = next(good)
+                        file.write(described.features[place : place + size])
+                    state.done = row + 1
                 state.failures |= described.failures
-                state.done, block = described.rows.stop, state.done // BLOCK
                 moved(state.done)
                 if state.done // BLOCK > block:
                     _keep(file, part_notes, state)
+            known.copy(range(state.done, count), file)
+            state.done = count
             file.truncate(start + state.good * size)
             file.seek(0)
             file.write(_header(state.good, self.encoder))
             file.flush()
             os.fsync(file.fileno())
+        with atomic_file(digests_file(self.features)) as temporary, temporary.open("wb") as digests:
+            np.save(digests, self.digests)
         _write_state(self.notes, state)
         try:
             part.replace(self.features)

@@ -24,7 +24,7 @@ _QUEUED_PER_CORE = 4
 _PARTS_A_TASK = 8
 
 
-def on_ray(encoder: Encoder, place: Places, parts: Sequence[range], workers: int | None) -> Generator[Part]:
+def on_ray(encoder: Encoder, place: Places, parts: Sequence[Sequence[int]], workers: int | None) -> Generator[Part]:
     """The parts, in order.
 
     Raises:
@@ -48,7 +48,7 @@ def on_ray(encoder: Encoder, place: Places, parts: Sequence[range], workers: int
                 ray.cancel(left, force=True)
 
 
-def _describe(name: str, identity: str, places: dict[int, Place], parts: Sequence[range]) -> list[Part]:
+def _describe(name: str, identity: str, places: dict[int, Place], parts: Sequence[Sequence[int]]) -> list[Part]:
     encoder = _opened(name)
     if encoder.identity() != identity:
         found = encoder.identity()
@@ -62,7 +62,7 @@ def _opened(name: str) -> Encoder:
     return encoder_of(name)
 
 
-def _result(ray: Any, running: Any, task: Sequence[range]) -> list[Part]:
+def _result(ray: Any, running: Any, task: Sequence[Sequence[int]]) -> list[Part]:
     try:
         parts: list[Part] = ray.get(running)
     except ray.exceptions.RayTaskError as error:
@@ -71,7 +71,7 @@ def _result(ray: Any, running: Any, task: Sequence[range]) -> list[Part]:
         raise
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
         raise TruepairError(
-            f"the worker of Ray died on the pictures {task[0].start} to {task[-1].stop - 1}, in each of {_RETRIES + 1} "
+            f"the worker of Ray died on the pictures {task[0][0]} to {task[-1][-1]}, in each of {_RETRIES + 1} "
             f"attempts ({error}); what is described is kept. Look for lack of memory there, and run the same again"
         ) from error
     return parts

@@ -26,6 +26,7 @@ from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of,
 from truepair.data.formats.tables.json_tables import parsed
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.pairs import IntArray
+from truepair.data.pictures.known_features import DIGEST, Digests
 from truepair.data.pictures.pictures import Place
 from truepair.data.selection import Selection
 from truepair.phrases import printable
@@ -56,16 +57,19 @@ class _Entries:
     def origin(self, number: int) -> tuple[str, int]:
         return self.shards[self.shard[number]].name, self.member[number]
 
-    def fingerprint(self) -> str:
-        """A hash of the shards' paths, sizes and times, and of which pictures in them are meant."""
-        digest = blake2b(digest_size=16)
+    def digests(self) -> Digests:
+        """Hashes of the paths, sizes and times of the shards, and of the places of the pictures in them."""
+        of_shard = []
         for shard in self.shards:
-            if shard.is_file():
-                status = shard.stat()
-                digest.update(os.fsencode(f"\0{shard.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"))
-        for column in (self.shard, self.offset, self.size):
-            digest.update(column.tobytes())
-        return digest.hexdigest()
+            status = shard.stat() if shard.is_file() else None
+            known = "" if status is None else f"{shard.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+            of_shard.append(blake2b(os.fsencode(known)))
+        found = bytearray()
+        for number, offset, size in zip(self.shard, self.offset, self.size, strict=True):
+            digest = of_shard[number].copy()
+            digest.update(f"\0{offset}\0{size}".encode())
+            found += digest.digest()[:16]
+        return np.frombuffer(bytes(found), dtype=DIGEST)
 
 
 class ShardCollection(PairsCollection):

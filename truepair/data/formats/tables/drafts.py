@@ -13,6 +13,7 @@ from truepair.data.collection import Problem
 from truepair.data.config import Reading
 from truepair.data.pairs import Images, IntArray, Pairs, Texts
 from truepair.data.pictures.feature_cache import describe_all
+from truepair.data.pictures.known_features import Digests
 from truepair.data.pictures.pictures import Place, PlacedPictures
 from truepair.encoders import encoder_of
 from truepair.errors import InputError
@@ -95,13 +96,13 @@ class Draft:
 
 
 class Pictures(Protocol):
-    """The images of a draft: their names, where they lie, and a hash that changes with any of them."""
+    """The images of a draft: their names, where they lie, and (n,) 16 bytes of each that change whenever it does."""
 
     names: list[str]
 
     def place(self, number: int) -> Place: ...
 
-    def fingerprint(self) -> str: ...
+    def digests(self) -> Digests: ...
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def finish(
     _require_some(len(draft), source, problems)
     names = pictures.names
     encoder = encoder_of(reading.encoder)
-    described = describe_all(pictures.place, len(names), encoder, reading, key=pictures.fingerprint())
+    described = describe_all(pictures.place, pictures.digests(), encoder, reading)
     image, rows, numbers = (np.array(column, dtype=np.int64) for column in (draft.image, draft.row, draft.number))
     new_number = np.full(len(names), -1, dtype=np.int64)
     new_number[described.rows] = np.arange(len(described.rows))

@@ -8,6 +8,9 @@ from array import array
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+import numpy as np
+
+from truepair.data.pictures.known_features import DIGEST, Digests
 from truepair.data.pictures.pictures import Failure, Place
 
 BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img", "data")
@@ -26,7 +29,7 @@ class PictureFolder:
         self._number: dict[str, int | Failure] = {}
         self._bases = (os.fspath(folder), *(os.fspath(folder / name) for name in BESIDE))
         self._base = array("b")
-        self._digest = blake2b(os.fsencode(folder), digest_size=16)
+        self._digests = bytearray()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -40,9 +43,9 @@ class PictureFolder:
     def place(self, number: int) -> Place:
         return Place(f"{self._bases[self._base[number]]}{os.sep}{self.names[number]}")
 
-    def fingerprint(self) -> str:
-        """A hash of the names, sizes and times of the pictures found."""
-        return self._digest.hexdigest()
+    def digests(self) -> Digests:
+        """Hashes of the paths, sizes and times of the pictures found."""
+        return np.frombuffer(bytes(self._digests), dtype=DIGEST)
 
     def _find(self, name: str) -> int | Failure:
         if "://" in name:
@@ -61,7 +64,8 @@ class PictureFolder:
                 return Failure("not-a-picture", "this is no file but a folder or device; name a picture")
             self._base.append(number)
             self.names.append(name)
-            self._digest.update(os.fsencode(f"\0{name}\0{number}\0{status.st_size}\0{status.st_mtime_ns}"))
+            path = f"{base}{os.sep}{name}\0{status.st_size}\0{status.st_mtime_ns}"
+            self._digests += blake2b(os.fsencode(path), digest_size=16).digest()
             return len(self.names) - 1
         return Failure(
             "missing-picture",
