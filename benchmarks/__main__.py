@@ -19,6 +19,7 @@ import torch
 from benchmarks import (
     bench_audit,
     bench_disncl,
+    bench_encoders,
     bench_evaluation,
     bench_local,
     bench_pieces,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
         f"Embeddings of width {bench_audit.WIDTH}: scored against a bank of {BANK_SIZE:,}, and audited as a whole",
         bench_audit,
     ),
+    "encoders": ("Encoders of pictures: 256 drawings of 224 x 224 as JPEG", bench_encoders),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 
