@@ -64,7 +64,7 @@ class Reading:
     progress: bool | None = None
 
 
-_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder")
+_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder", "word_vectors")
 """Options that runs of earlier versions did not keep: left out of what a run keeps where they are not used."""
 
 
@@ -116,6 +116,9 @@ class DataConfig(Options):
     vocabulary: str | None = option(
         None, "a *_vocab.json of the field to read captions with; default: made from the captions"
     )
+    word_vectors: str | None = option(
+        None, "start of the word embedding: a GloVe file, or glove-6b-50d (extra glove); needs its --word-width"
+    )
 
     @property
     def reading(self) -> Reading:
@@ -139,6 +142,7 @@ class DataConfig(Options):
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             vocabulary=absolute(self.vocabulary),
+            word_vectors=self.word_vectors if self.word_vectors == "glove-6b-50d" else absolute(self.word_vectors),
             encoder=None if self.encoder is None else resolved_name(self.encoder),
         )
 

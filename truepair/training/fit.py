@@ -15,8 +15,10 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.memory import GivenClasses
 from truepair.data.pairs import Pairs
 from truepair.data.statistics import nothing_to_learn
+from truepair.data.word_vectors import WordVectors, read_word_vectors
 from truepair.device import check_memory, resolve_device
 from truepair.engines.config import EngineConfig
+from truepair.engines.regions_and_words import RegionsAndWords
 from truepair.engines.retrieval_model import (
     Needs,
     RetrievalModel,
@@ -26,6 +28,7 @@ from truepair.engines.retrieval_model import (
     save_model,
 )
 from truepair.engines.similarity import SimilarityEngine
+from truepair.engines.word_start import start_words
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
 from truepair.evaluation.class_retrieval import evaluate_classes
@@ -222,6 +225,15 @@ def given_classes(pairs: Pairs) -> GivenClasses:
     return GivenClasses(torch.from_numpy(pairs.labels), len(pairs.class_names))
 
 
+def word_vectors_of(setup: Setup) -> WordVectors | None:
+    """What the word embedding starts from; None: at random. An InputError where the engine reads no words."""
+    if setup.word_vectors is None:
+        return None
+    if not isinstance(setup.preparation, RegionsAndWords) or setup.preparation.sizes.text_width:
+        raise InputError("--word-vectors start a word embedding, and this engine has none; leave it out")
+    return read_word_vectors(setup.word_vectors, setup.preparation.vocabulary)
+
+
 class Assembly:
     """The parts of one run put together: what `fit` starts, trains and concludes."""
 
@@ -243,6 +255,7 @@ class Assembly:
         self.warnings = nothing_to_learn(pairs)
         assert setup.preparation is not None
         self.preparation = setup.preparation
+        self.word_vectors = word_vectors_of(setup)
         self.learning_rate = setup.training.rate_for(setup.model.default_rate)
         self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or ()))
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
@@ -262,6 +275,8 @@ class Assembly:
         with torch_seeded(training.seed, "initialise", stage):
             engine = build_engine(self.setup.model, self.preparation.sizes, self.needs)
             auxiliary = method.auxiliary.build(engine)
+        if self.word_vectors is not None:
+            start_words(engine, self.word_vectors)
         engine.to(self.device)
         if auxiliary is not None:
             auxiliary.to(self.device)

@@ -42,7 +42,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     data = with_encoder(job.data)
     splits = load_splits(data, seed=job.setup.training.seed)
-    setup = replace(job.setup, vocabulary=vocabulary, data=data.saved())
+    setup = replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
     return fit(
         splits.train,
         method=method,

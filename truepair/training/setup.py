@@ -28,6 +28,7 @@ class Setup:
         model: the engine, by its options.
         augmentation: how training batches are altered, by engines of regions and words.
         vocabulary: the words to read captions with; None builds them from the training captions.
+        word_vectors: what word embeddings start from: a GloVe file, or "glove-6b-50d"; None: at random.
         data: how the command line loaded the pairs (a `DataConfig` as dict), so that the run can be repeated from its
             folder; None for pairs made in Python.
         preparation: what makes batches for the engine; `with_preparation` makes it.
@@ -37,6 +38,7 @@ class Setup:
     model: EngineConfig = field(default_factory=GlobalConfig)
     augmentation: Augmentation = field(default_factory=Augmentation)
     vocabulary: Vocabulary | None = None
+    word_vectors: str | None = None
     data: dict[str, Any] | None = None
     preparation: Preparation | None = None
 
