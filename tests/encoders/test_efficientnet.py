@@ -81,6 +81,9 @@ def test_regions_are_means_of_the_last_map_in_the_basis(state):
     found = encoder.encode([encoder.prepare(pixels)])
     assert found.shape == (1, encoder.regions, encoder.width) and found.dtype == np.float32
     assert np.allclose(found[0], regions @ basis, atol=1e-4)
+    whole = encoder_of("efficientnet-1280")
+    assert np.allclose(whole.encode([whole.prepare(pixels)])[0], regions, atol=1e-4)
+    assert whole.identity() != encoder.identity()
     assert np.allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-5)
     kept = np.linalg.norm((state["_fc.weight"] - state["_fc.weight"].mean(0)).numpy() @ basis) ** 2
     best = np.linalg.svd((state["_fc.weight"] - state["_fc.weight"].mean(0)).numpy(), compute_uv=False)

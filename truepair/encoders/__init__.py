@@ -30,6 +30,12 @@ def _efficientnet() -> Encoder:
     return EfficientNet()
 
 
+def _whole_efficientnet() -> Encoder:
+    from truepair.encoders.efficientnet import WholeEfficientNet
+
+    return WholeEfficientNet()
+
+
 def _both() -> Encoder:
     from truepair.encoders.both import Both
 
@@ -42,7 +48,12 @@ def _transformers() -> Family:
     return Transformers()
 
 
-ENCODERS: dict[str, Callable[[], Encoder]] = {"both": _both, "efficientnet": _efficientnet, "windows": _windows}
+ENCODERS: dict[str, Callable[[], Encoder]] = {
+    "both": _both,
+    "efficientnet": _efficientnet,
+    "efficientnet-1280": _whole_efficientnet,
+    "windows": _windows,
+}
 """Name → what makes the encoder; nothing is imported before that."""
 FAMILIES: tuple[Callable[[], Family], ...] = (_transformers,)
 """Kinds of model folders; the first that recognises one opens it."""

