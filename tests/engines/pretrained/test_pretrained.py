@@ -203,6 +203,15 @@ def test_what_cannot_be_trained_is_refused(models, data, tiny, tmp_path):
         PretrainedEngine(PretrainedConfig(encoder=str(models["siglip"])), Base(opened, Shape(16, None, None)))
 
 
+@pytest.mark.parametrize(
+    ("tune", "option", "value"),
+    [("heads", "tower_rate", 0.5), ("heads", "checkpointing", True), ("full", "lora_rank", 4)],
+)
+def test_options_without_effect_are_refused(tune, option, value):
+    with pytest.raises(InputError, match=f"--{option.replace('_', '-')} has no effect on --tune {tune}"):
+        PretrainedConfig(tune=tune, **{option: value})
+
+
 def test_a_run_of_another_model_is_refused(models, data, tmp_path):
     model = shutil.copytree(models["clip"], tmp_path / "model")
     runs = {tune: fit(data, model, tmp_path / tune, tune=tune, epochs=1) for tune in ("lora", "full")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -56,6 +56,12 @@ class PretrainedConfig(EngineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        towers, low_rank = ("tower_rate", "checkpointing"), ("lora_rank", "lora_dropout")
+        without_effect = {"heads": (*towers, *low_rank), "lora": (), "full": low_rank}[self.tune]
+        for each in fields(self):
+            if each.name in without_effect and getattr(self, each.name) != each.default:
+                option = f"--{each.name}".replace("_", "-")
+                raise InputError(f"{option} has no effect on --tune {self.tune}; leave it out, or tune more")
         if Path(self.encoder).is_dir() and self.encoder:
             object.__setattr__(self, "encoder", str(Path(self.encoder).resolve()))
 
