@@ -56,7 +56,7 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         speed = "" if row.images_per_second is None else f"{row.images_per_second:.0f}"
         cosine = "" if row.cosine is None else f"{row.cosine:.5f}"
-        lines.append(f"{row.work:24}{row.way:44}{row.cpu_ms:13.1f}{speed:>10}{cosine:>9}")
+        lines.append(f"{row.work:24}{row.way:44}{row.cpu_ms:13.1f}{speed:>10}{cosine:>9}".rstrip())
     return "\n".join(lines)
 
 
