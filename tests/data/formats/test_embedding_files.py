@@ -380,3 +380,23 @@ def test_a_split_that_is_not_there_and_shares_beside_a_column_are_refused(tmp_pa
         truepair.open(folder, "extra")
     with pytest.raises(InputError, match="has splits of its own"):
         truepair.open(folder, "dev", dev_share=0.2)
+
+
+def test_threads_share_the_row_groups_that_were_read(tmp_path: Path) -> None:
+    """A cache that holds one column at a time, asked by eight threads: each gets its own rows."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    folder = clip_folder(tmp_path / "clip")
+    collection = open_embeddings(folder)
+    for shard in collection.shards:
+        assert shard.metadata is not None
+        shard.metadata.cache.most_bytes = 1  # type: ignore[attr-defined]
+    expected_names = collection.image_names(0, 13)
+
+    def ask(row: int) -> tuple[str, str]:
+        return collection.image_names(row % 13, row % 13 + 1)[0], collection.captions(row % 13, row % 13 + 1)[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(3000)))
+    assert [name for name, _ in found] == [expected_names[row % 13] for row in range(3000)]
+    assert pickle.loads(pickle.dumps(collection)).captions(0, 13) == collection.captions(0, 13)

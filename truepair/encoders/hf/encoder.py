@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,14 +35,19 @@ class PretrainedEncoder(ImageTextEncoder):
     regions = 1
 
     def __init__(self, found: Opened, width: int | None = None) -> None:
-        self.opened = found
+        self.opened, self._loading = found, threading.Lock()
         self.name, self.width = str(found.folder), found.shape.width if width is None else width
 
     def identity(self) -> str:
         return self.opened.identity
 
-    @cached_property
+    @property
     def model(self) -> nn.Module:
+        with self._loading:  # several threads encode at once, and one of them loads
+            return self._loaded
+
+    @cached_property
+    def _loaded(self) -> nn.Module:
         return self.opened.load().to(resolve_device("auto"))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -45,22 +46,24 @@ class Metadata(ABC):
 
 
 class RowGroups:
-    """The columns of row groups read last, up to a number of bytes; shared by all files of a collection."""
+    """The columns of row groups read last, up to a number of bytes; files of a collection and threads share them."""
 
     def __init__(self, most_bytes: int = _CACHE_BYTES) -> None:
         self.most_bytes = most_bytes
         self.kept: OrderedDict[tuple[FilePath, int, str], Any] = OrderedDict()
         self.footer: tuple[FilePath, Any] | None = None
+        self.lock = threading.Lock()
 
     def get(self, path: FilePath, group: int, column: str) -> Any:
         """The column of the row group as an Arrow chunked array of large binary values."""
         key = (path, group, column)
-        if key not in self.kept:
-            self.kept[key] = self._read(path, group, column)
-        self.kept.move_to_end(key)
-        while len(self.kept) > 1 and sum(values.nbytes for values in self.kept.values()) > self.most_bytes:
-            self.kept.popitem(last=False)
-        return self.kept[key]
+        with self.lock:
+            if key not in self.kept:
+                self.kept[key] = self._read(path, group, column)
+            self.kept.move_to_end(key)
+            while len(self.kept) > 1 and sum(values.nbytes for values in self.kept.values()) > self.most_bytes:
+                self.kept.popitem(last=False)
+            return self.kept[key]
 
     def _read(self, path: FilePath, group: int, column: str) -> Any:
         import pyarrow as pa
@@ -73,9 +76,9 @@ class RowGroups:
         except (OSError, pa.ArrowException) as error:
             raise gone(path, error) from error
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[type[RowGroups], tuple[int]]:
         """Without what was read: a copy in another process reads for itself."""
-        return {"most_bytes": self.most_bytes, "kept": OrderedDict(), "footer": None}
+        return RowGroups, (self.most_bytes,)
 
 
 class ParquetMetadata(Metadata):
