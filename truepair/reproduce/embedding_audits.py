@@ -69,10 +69,11 @@ def embedded(run: Path, source: str) -> Embedded:
     from truepair.audit.scoring.vectors import encode
     from truepair.data.open import load
     from truepair.training.fit import open_run
+    from truepair.training.jobs import reading_of_run
 
-    model, sides, first = open_run(run).model, [], 0
+    model, reading, sides, first = open_run(run).model, reading_of_run(run, source), [], 0
     for split in ("dev", "test"):
-        pairs = load(source, split)
+        pairs = load(source, split, reading=reading)
         vectors = encode(model, pairs, device="cpu")
         images, texts = vectors.images[pairs.image_index], vectors.texts[pairs.text_index]
         sides.append(Embedded(images.numpy(), texts.numpy(), pairs.image_index + first))

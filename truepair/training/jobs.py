@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from truepair.data.config import Augmentation, DataConfig
-from truepair.data.open import is_drawn, load_splits, read_config, with_encoder
+from truepair.data.config import Augmentation, DataConfig, Reading
+from truepair.data.open import is_drawn, load_splits, read_config, takes_encoder, with_encoder
 from truepair.data.text import Vocabulary
 from truepair.encoders import FIRST
 from truepair.engines import ENGINES, engine_config
@@ -62,6 +62,19 @@ def encoder_of_run(folder: Path) -> str | None:
         return None
     config = read_config(data, f"{folder / 'config.json'}: data", error=RunFolderError)
     return FIRST if is_drawn(config.source) else config.encoder
+
+
+def reading_of_run(folder: Path, source: str) -> Reading:
+    """How to open a source for the model of a run: as it was opened for training, where it is the same; another one
+    with the encoder of the run, where it holds pictures.
+
+    Raises:
+        InputError: the source is none that is understood.
+    """
+    data = RunFolder(folder).read_config().get("data")
+    if data is not None and data.get("source") == DataConfig(source).resolved().source:
+        return read_config(data, f"{folder / 'config.json'}: data", error=RunFolderError).reading
+    return Reading(encoder=encoder_of_run(folder) if takes_encoder(source) else None)
 
 
 def read_job(folder: Path) -> tuple[Job, int | None]:

@@ -39,6 +39,7 @@ from truepair.pages.analysis.subject import (
     open_subject,
     source_of,
 )
+from truepair.training.jobs import reading_of_run
 
 GLOBAL = GlobalConfig.name
 LARGEST_SEED = 2**31  # exclusive: what the drawings for the probes take
@@ -124,8 +125,9 @@ def analyse(
         raise InputError(f"--seed is {seed}; expected a whole number from 0 to {LARGEST_SEED - 1}")
     subjects = [open_subject(path, device=device) for path in (run, against) if path is not None]
     source = source_of(subjects[0], data)
-    pairs, train = load_analysed(source, split), load(source, "train")
-    rows = pairs if leakage_split is None else load(source, leakage_split)
+    reading = reading_of_run(subjects[0].run.path, source)
+    pairs, train = load_analysed(source, split, reading), load(source, "train", reading=reading)
+    rows = pairs if leakage_split is None else load(source, leakage_split, reading=reading)
     fitted = train.first_images(MOST_FITTED)
     noise = float(subjects[0].options.get("part_noise", 0.0))  # runs of before there was the option
     found = [analyse_run(subject, pairs, fitted, rows, source, noise, seed, say) for subject in subjects]

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from truepair.data.open import is_drawn, load
+from truepair.data.config import Reading
+from truepair.data.open import format_of, load
 from truepair.data.pairs import IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel
 from truepair.errors import InputError
 from truepair.evaluation.subspaces import EncodedParts, encode_parts
 from truepair.training.fit import Run, open_run
+from truepair.training.jobs import reading_of_run
 
 METHOD = "disncl"
 
@@ -76,14 +78,16 @@ def source_of(subject: Subject, data: str | None) -> str:
     source = (subject.config.get("data") or {}).get("source")
     if source is None:
         raise InputError(f"{subject.run.path} was trained from Python and does not name its data; give --data DATA")
-    if not is_drawn(source) and not Path(source).is_dir():
-        raise InputError(f"{subject.run.path} was trained on {source}, which is not there; give --data DATA")
+    try:
+        format_of(source, reading_of_run(subject.run.path, source))
+    except InputError as error:
+        raise InputError(f"{subject.run.path} was trained on {source}, which is not there; give --data DATA") from error
     return str(source)
 
 
-def load_analysed(source: str, split: str) -> Pairs:
+def load_analysed(source: str, split: str, reading: Reading) -> Pairs:
     """The pairs of a split, at least two, each text in exactly one of them, as retrieval asks."""
-    pairs = load(source, split)
+    pairs = load(source, split, reading=reading)
     if len(np.unique(pairs.image_of_text)) < 2:
         raise InputError(f"{pairs.name}: fewer than two images have a caption; there is nothing to compare")
     return pairs

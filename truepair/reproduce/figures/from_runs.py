@@ -142,8 +142,10 @@ def subspaces(runs: Mapping[str, RunFolder], *, source: str) -> Drawn:
     from truepair.pages.analysis.embedding import embed
     from truepair.pages.analysis.embedding import scatter as marks
     from truepair.pages.analysis.subject import encoded, load_analysed, open_subject
+    from truepair.training.jobs import reading_of_run
 
     (run,) = runs.values()
-    found = embed(encoded(open_subject(run.path), load_analysed(source, "test")), seed=0)
+    pairs = load_analysed(source, "test", reading_of_run(run.path, source))
+    found = embed(encoded(open_subject(run.path), pairs), seed=0)
     points = {name: places.round(3).tolist() for name, places in found.points.items()}
     return Drawn(marks(found), {"points": points, "neighbours": found.neighbours})
