@@ -28,7 +28,7 @@ from truepair.data.config import Reading
 from truepair.data.formats.embeddings.arrays import VectorFile
 from truepair.data.formats.embeddings.metadata import picture_in, spans
 from truepair.data.formats.embeddings.shards import RowNames, Shard, ShardReader, name_rows
-from truepair.data.formats.embeddings.split import SplitOfEmbeddings, split_names
+from truepair.data.formats.embeddings.split import SplitOfEmbeddings, read_splits
 from truepair.data.formats.format import Format
 from truepair.data.pairs import Array, IntArray
 from truepair.data.selection import Selection
@@ -230,7 +230,7 @@ class Embeddings(Format):
         return is_embeddings(source)
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
-        return split_names(open_embeddings(source).shards)
+        return read_splits(open_embeddings(source).shards)[0]
 
     def open(self, source: str | Path, split: str | None, reading: Reading) -> EmbeddingCollection:
         whole = open_embeddings(source)

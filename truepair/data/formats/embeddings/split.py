@@ -22,56 +22,54 @@ _SPAN = 65_536
 _T = TypeVar("_T")
 
 
-def split_names(shards: Sequence[Shard]) -> tuple[str, ...]:
-    """The names in the split columns of all shards, in alphabetical order; () where no shard has such a column."""
-    return tuple(sorted({name for _, names in _split_columns(shards) for name in names if name}))
+def read_splits(shards: Sequence[Shard]) -> tuple[tuple[str, ...], Array]:
+    """The names of the splits in alphabetical order, () where no shard has such a column; and which one each row is in.
 
-
-def rows_of(shards: Sequence[Shard], wanted: Sequence[str]) -> IntArray:
-    """The rows, ascending, whose split is among the wanted; those of a shard without the column are in none."""
-    starts = np.cumsum([0, *(shard.rows for shard in shards)])
-    found = [np.empty(0, dtype=np.int64)]
-    at = dict.fromkeys(range(len(shards)), 0)
-    for number, names in _split_columns(shards):
-        found.append(starts[number] + at[number] + np.flatnonzero(np.isin(names, wanted)))
-        at[number] += len(names)
-    return np.concatenate(found)
-
-
-def _split_columns(shards: Sequence[Shard]) -> Iterator[tuple[int, list[str]]]:
-    """(number of the shard, some of its rows' splits), a few ten thousand rows at a time."""
-    for number, shard in enumerate(shards):
-        if shard.metadata is not None and shard.metadata.split is not None:
-            for names in shard.metadata.batches(shard.metadata.split):
-                yield number, [name.strip() for name in names]
+    Returns:
+        names, and (N,) int32 places among them, −1 for rows without a split.
+    """
+    found: dict[str, int] = {}
+    parts = [np.empty(0, dtype=np.int32)]
+    for shard in shards:
+        if shard.metadata is None or shard.metadata.split is None:
+            parts.append(np.full(shard.rows, -1, dtype=np.int32))
+            continue
+        for values in shard.metadata.batches(shard.metadata.split):
+            named_rows = (value.strip() for value in values)
+            parts.append(
+                np.array([found.setdefault(name, len(found)) if name else -1 for name in named_rows], dtype=np.int32)
+            )
+    names = tuple(sorted(found))
+    places = np.array([*(names.index(name) for name in found), -1], dtype=np.int32)  # the last one is that of −1
+    return names, places[np.concatenate(parts)]
 
 
 class SplitOfEmbeddings(EmbeddingCollection):
-    """The rows of a split, read from the spans of the whole that they lie in.
+    """The rows of a split, read from the spans of the whole that they lie in; rows without a split are a problem.
 
     Raises:
-        InputError: there is no such split, or rows without a name of their split beside rows with one.
+        InputError: there is no such split.
     """
 
     writable = True
 
     def __init__(self, whole: EmbeddingFiles, split: str) -> None:
-        known = split_names(whole.shards)
-        wanted = named(split, known)
+        names, split_of = read_splits(whole.shards)
+        wanted = named(split, names)
         if not wanted:
             raise InputError(
-                f"{whole.name} has no split {split!r}; its splits are {', '.join(known[:20])}. Choose one of them, or "
+                f"{whole.name} has no split {split!r}; its splits are {', '.join(names[:20])}. Choose one of them, or "
                 "leave out the split for all"
             )
         self.whole, self.split = whole, split
-        self.rows = rows_of(whole.shards, wanted)
+        self.rows: IntArray = np.flatnonzero(np.isin(split_of, [names.index(name) for name in wanted]))
         self.name, self.width, self.root = f"{whole.name}/{split}", whole.width, whole.root
-        nameless = len(whole) - len(rows_of(whole.shards, known))
-        detail = f"{nameless} rows have no split, though others have one; they are in none. Name the split of each row"
-        self.problems: list[Problem] = [
-            *whole.problems,
-            *([Problem("rows without a split", whole.name, -1, "no-split", detail)] if nameless else []),
-        ]
+        self.problems: list[Problem] = [*whole.problems]
+        if nameless := int((split_of < 0).sum()):
+            detail = (
+                f"{nameless} rows have no split, though others have one; they are in none. Name the split of each row"
+            )
+            self.problems.append(Problem("rows without a split", whole.name, -1, "no-split", detail))
 
     def __len__(self) -> int:
         return len(self.rows)
