@@ -10,7 +10,7 @@ from tests.audit.verdict.naive_verdict import naive_error, naive_knots, naive_p_
 from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit, varying
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.audit.verdict.probability import Calibration
-from truepair.audit.verdict.score import Synthetic, combine, guarded, mean_weights
+from truepair.audit.verdict.score import Synthetic, combine
 from truepair.audit.verdict.share import estimate_share
 from truepair.audit.verdict.verdict import verdict_of_evidence
 from truepair.errors import InputError
@@ -152,38 +152,6 @@ def test_captions_of_the_nearest_image_are_ranked_no_worse_than_by_similarity():
     assert plain.details["weights_left"] == 1 and kept.details["weights_left"] < 0.5
 
 
-def test_the_more_near_mismatches_there_are_the_more_the_first_column_counts():
-    rng = np.random.default_rng(0)
-    given, copies = rng.normal(size=(500, 2)) + 2, rng.normal(size=(500, 2))
-    nearest = NearestCopies(given, rng.normal(size=500), copies, rng.normal(size=500))  # ranks at random: no bound
-    weights = np.array([1.0, 3.0])
-    spread, found = given.std(axis=0), [guarded(weights, given, nearest, near=near) for near in (0.0, 0.4, 1.0)]
-    assert [left for _, left in found] == [1.0, 0.6, 0.0]
-    for moved, left in found:
-        np.testing.assert_allclose(moved, [1 + 3 * (1 - left) * spread[1] / spread[0], 3 * left])
-
-
-def test_half_of_what_can_be_gained_on_the_nearest_copies_is_kept():
-    """By plain loops: of all twentieths the largest that ranks the copies at least half way to the best."""
-    rng = np.random.default_rng(3)
-    given, copies = rng.normal((1.0, 0.1), size=(400, 2)), rng.normal(size=(300, 2))
-    plain, copied = given[:, 0] + rng.normal(size=400), copies[:, 0] + rng.normal(size=300)
-    weights, spread = np.array([0.5, 2.0]), given.std(axis=0)
-
-    def ranked(first, second):
-        return np.mean([[(one > other) + 0.5 * (one == other) for other in second] for one in first])
-
-    reached = []
-    for step in range(21):
-        tried = np.array([0.5 + 2 * (1 - step / 20) * spread[1] / spread[0], 2 * step / 20])
-        reached.append(ranked(given @ tried, copies @ tried))
-    least = (ranked(plain, copied) + max(reached)) / 2
-    expected = max(step for step in range(21) if reached[step] >= least) / 20
-    assert 0 < expected < 1
-    _, left = guarded(weights, given, NearestCopies(given, plain, copies, copied))
-    assert left == pytest.approx(expected)
-
-
 def test_held_out_evidence_says_how_many_there_are():
     """Synthetic mismatches of all evidence is small here, that of one column large: it weighs more."""
     evidence, mismatched, synthetic = made(6000, 0.4, 40, columns=2)
@@ -203,15 +171,6 @@ def test_held_out_evidence_says_how_many_there_are():
     np.testing.assert_allclose(verdict.details["weights"], weights, atol=1e-6)
     few = verdict_of_evidence(evidence, synthetic, held_out=HeldOut(evidence[:, :1], known[:19]))
     assert few.noise_rate == both.noise_rate
-
-
-def test_means_of_weights_are_of_scores_of_one_spread():
-    evidence = np.random.default_rng(0).normal(size=(500, 2))
-    mean = mean_weights(evidence, np.array([1.0, 0.0]), np.array([0.0, 7.0]), 0.5)
-    np.testing.assert_allclose(mean, 0.5 / evidence.std(axis=0))
-
-
-# --- Weights ------------------------------------------------------------------------------------------------------
 
 
 def two_columns(second, *, pairs=5000, share=0.4):
