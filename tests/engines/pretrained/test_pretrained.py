@@ -76,8 +76,13 @@ def test_it_learns_and_is_kept_as_a_run_and_as_a_folder_of_transformers(models, 
     assert f"method: {method}" in card and "24 training pairs" in card and "mismatched" in card and "rsum" in card
     trained = load_file(run.folder.model)
     assert len(trained) > 0
-    if tune == "lora" and method == "crcl":
-        assert all("lora_" in name or "projection" in name for name in trained)
+    if tune == "lora":
+        shape = encoder_of(str(models[kind])).opened.shape
+        last = {f"{name}.weight" for name in (shape.image_head, shape.text_head) if name is not None}
+        others = {name.partition("towers.")[2] for name in trained if "towers." in name and "lora_" not in name}
+        assert {name for name in others if not name.endswith(".bias")} == last
+        before, after = (load_file(Path(path, "model.safetensors")) for path in (models[kind], run.path / "pretrained"))
+        assert not any(torch.allclose(before[name], after[name], atol=1e-6) for name in last)
 
 
 def cosines(encoder, pairs):
@@ -221,6 +226,20 @@ def test_a_run_of_another_model_is_refused(models, data, tmp_path):
     with pytest.raises(InputError, match=r"put back the model as it was.*pretrained/"):
         _ = runs["lora"].model
     assert torch.equal(runs["full"].model.similarity(data[1]), expected)  # it has all of its weights
+
+
+@pytest.mark.parametrize("tune", ["lora", "full"])
+def test_models_kept_in_half_precision_are_trained_and_read_again_in_float32(models, data, tmp_path, tune):
+    from transformers import AutoModel
+
+    half = shutil.copytree(models["clip"], tmp_path / "model")
+    AutoModel.from_pretrained(half).half().save_pretrained(half)
+    assert json.loads((half / "config.json").read_text())["dtype"] == "float16"
+    run = fit(data, half, tmp_path / "run", tune=tune)
+    kept = load_file(run.folder.model)
+    read = run.model.engine.state_dict()
+    assert all(torch.equal(read[name], tensor) and tensor.dtype == torch.float32 for name, tensor in kept.items())
+    assert truepair.evaluate(run.model, data[1]) == run.result["dev"]
 
 
 def test_on_the_command_line(models, tmp_path, monkeypatch, capsys):

@@ -141,8 +141,10 @@ class Opened:
         return shape_of(self)
 
     def blank(self) -> nn.Module:
-        """The model with weights drawn anew (or without any, on the device "meta")."""
-        made: nn.Module = required("transformers").AutoModel.from_config(self.config)
+        """The model with weights drawn anew, float32 whatever its file has (or without any, on the device "meta")."""
+        import torch
+
+        made: nn.Module = required("transformers").AutoModel.from_config(self.config, dtype=torch.float32)
         return made.eval()
 
     def load(self) -> nn.Module:

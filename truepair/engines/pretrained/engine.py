@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from truepair.encoders.hf.model import image_vectors, text_vectors
 from truepair.engines.cosine_engine import CosineEngine, unit_vectors
 from truepair.engines.features import Features
-from truepair.engines.pretrained.low_rank import add_low_rank
+from truepair.engines.pretrained.low_rank import add_low_rank, is_low_rank
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,11 +67,12 @@ class PretrainedEngine(CosineEngine):
     def _add_towers(self) -> None:
         config, opened, meta = self.config, self.base.opened, torch.empty(0).device.type == "meta"
         towers = opened.blank() if meta or not self.base.weights else opened.load()
-        for name, parameter in towers.named_parameters():
-            learned = config.tune == "full" or name.rpartition(".")[0] in self._head_names()
-            parameter.requires_grad_(learned and "." in name)  # what has no module is temperature and bias
+        heads = self._head_names()
         if config.tune == "lora":
-            add_low_rank(towers, config, leave_out=self._head_names())
+            add_low_rank(towers, config, leave_out=heads)
+        for name, parameter in towers.named_parameters():
+            learned = config.tune == "full" or name.rpartition(".")[0] in heads or is_low_rank(name)
+            parameter.requires_grad_(learned and "." in name)  # what has no module is temperature and bias
         if config.checkpointing and not meta:
             checkpoint(towers, opened.kind)
         self.towers = towers

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def add_low_rank(towers: nn.Module, config: PretrainedConfig, *, leave_out: set[str]) -> None:
-    """Give every linear layer of the towers a change of low rank, zero at first, and freeze the layer itself.
+    """Give every linear layer of the towers a change of low rank, zero at first, and freeze all that was there before.
 
     Args:
-        leave_out: names of layers that stay as they are.
+        leave_out: names of layers that get none; whether they are trained is for the caller to say, afterwards.
 
     Raises:
         InputError: peft is not installed, or there is no such layer.
@@ -34,6 +34,11 @@ def add_low_rank(towers: nn.Module, config: PretrainedConfig, *, leave_out: set[
         r=config.lora_rank, lora_alpha=config.lora_rank, lora_dropout=config.lora_dropout, target_modules=layers
     )
     peft.inject_adapter_in_model(options, towers)
+
+
+def is_low_rank(name: str) -> bool:
+    """Whether that is the name of a parameter of a change."""
+    return ".lora_" in name
 
 
 def merge_low_rank(towers: nn.Module) -> None:
