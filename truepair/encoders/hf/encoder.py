@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 TEXTS_AT_ONCE = 128
+_LOADING = threading.Lock()  # of the process: an encoder can be sent to another one
 
 
 class PretrainedEncoder(ImageTextEncoder):
@@ -35,7 +36,7 @@ class PretrainedEncoder(ImageTextEncoder):
     regions = 1
 
     def __init__(self, found: Opened, width: int | None = None) -> None:
-        self.opened, self._loading = found, threading.Lock()
+        self.opened = found
         self.name, self.width = str(found.folder), found.shape.width if width is None else width
 
     def identity(self) -> str:
@@ -43,7 +44,7 @@ class PretrainedEncoder(ImageTextEncoder):
 
     @property
     def model(self) -> nn.Module:
-        with self._loading:  # several threads encode at once, and one of them loads
+        with _LOADING:  # several threads encode at once, and one of them loads
             return self._loaded
 
     @cached_property

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truepair.encoders.decode import pixels_of
 from truepair.encoders.encoder import Picture
@@ -24,8 +25,11 @@ from truepair.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+Pixels = NDArray[np.uint8]
+
 ENDS = frozenset({"clip", "metaclip_2"})
 """Kinds of models that read a caption's vector at the token its end is marked by."""
+OBLONG = 16
 _LEGACY_END = 2  # as old configurations of CLIP have it, whatever the tokenizer's is
 
 
@@ -121,6 +125,8 @@ class Opened:
         from PIL import Image
 
         pixels = pixels_of(picture, shortest=self.side)
+        if dict(self.processor.size or {}).get("shortest_edge"):  # the longer one grows with it, and is cut off then
+            pixels = middle(pixels)
         made = self.processor(images=[Image.fromarray(pixels)], return_tensors="np")
         return {name: np.asarray(values)[0] for name, values in made.items()}
 
@@ -249,6 +255,16 @@ def text_vectors(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
 def _vectors(output: Any) -> Tensor:
     found: Tensor = output if hasattr(output, "detach") else output.pooler_output
     return found
+
+
+def middle(pixels: Pixels) -> Pixels:
+    """The middle of a very oblong picture (H, W, 3), `OBLONG` times as long as wide; any other as it is.
+
+    A line of 1 x 10,000 pixels whose shorter side is made 224 would fill the memory, for the square in its middle.
+    """
+    most = OBLONG * min(pixels.shape[:2])
+    top, left = (max(0, length - most) // 2 for length in pixels.shape[:2])
+    return pixels[top : top + most, left : left + most]
 
 
 def collated(prepared: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
