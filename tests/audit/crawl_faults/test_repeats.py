@@ -96,6 +96,10 @@ def groups(*sizes):
         ([45] + [5] * 50, 295, []),
         ([100] * 10, 1000, []),  # names of classes
         ([400, 30, 21], 5000, [400, 30, 21]),
+        ([600], 1000, [600]),  # most of a collection
+        ([600, 25], 1000, [600, 25]),
+        ([300, 60, 40], 400, []),
+        ([100], 100, [100]),
     ],
 )
 def test_only_what_is_unusual_counts(sizes, pairs, found):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truepair.audit.crawl_faults.segments import best_segment, high_segments
+from truepair.audit.crawl_faults.segments import best_segment, high_segments, met_segment
 
 
 @given(st.lists(st.integers(-5, 5), max_size=14))
@@ -34,3 +34,23 @@ def test_a_short_segment_does_not_hide_its_neighbours():
 def test_noise_alone_has_none(seed):
     values = 0.3 - np.random.default_rng(seed).binomial(1, 0.6, 5000)
     assert high_segments(values, least_sum=5, least_length=20) == []
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=14), st.data())
+def test_a_segment_meets_the_places_asked_for_or_there_is_none(values, data):
+    first = data.draw(st.integers(0, len(values) - 1))
+    last = data.draw(st.integers(first + 1, len(values)))
+    start, stop = met_segment(np.array(values, dtype=float), first, last)
+    if max(values[first:last]) > 0:
+        assert start < last and stop > first and sum(values[start:stop]) > 0
+    best = best_segment(np.array(values, dtype=float))[:2]
+    if best[0] < last and best[1] > first and best[1] > best[0]:
+        assert (start, stop) == best
+
+
+def test_a_better_segment_beside_is_left_to_itself():
+    values = np.full(60, -1.0)
+    values[10:15] = values[20:50] = 1
+    assert met_segment(values, 8, 16) == (10, 15)
+    assert met_segment(values, 10, 21) == (20, 50)
+    assert met_segment(values, 52, 60) == (0, 0)

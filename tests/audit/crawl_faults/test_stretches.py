@@ -58,6 +58,17 @@ def test_two_lost_captions_are_two_offsets():
     assert abs(faults[0].rows[-1] - STOP) < 6 and abs(faults[1].rows[0] - STOP) < 6
 
 
+@pytest.mark.parametrize(("first", "second"), [((100, 180), (300, 500)), ((300, 500), (600, 680))])
+def test_two_stretches_of_one_offset_are_two_faults(first, second):
+    images, texts, _ = embeddings()
+    for start, stop in (first, second):
+        texts[start:stop] = np.roll(texts[start:stop], 5, axis=0)
+    faults = told(images, texts)
+    assert [(fault.kind, fault.offset) for fault in faults] == [("shifted-captions", 5)] * 2
+    for fault, ends in zip(faults, (first, second), strict=True):
+        np.testing.assert_allclose([fault.rows[0], fault.rows[-1] + 1], ends, atol=6)
+
+
 def test_captions_far_away_are_found_by_the_proposals():
     """Beyond the offsets that are always tried."""
     images, texts, _ = embeddings()
@@ -143,7 +154,7 @@ def test_pairs_in_any_order_are_compared(monkeypatch):
             return torch.stack([at, at**2], 1), torch.stack([at + 1, 1 / (at + 1)], 1)
 
         def blocks(self):
-            raise NotImplementedError
+            raise AssertionError("only the rows asked for are read")
 
     left, right = np.array([5, 2, 2, 9]), np.array([1, 7, 0, 0])
     image = [[k, k**2] for k in left]

@@ -18,22 +18,34 @@ MOST = 20
 def unusually_large(groups: Iterable[IntArray], pairs: int) -> list[IntArray]:
     """The groups that are far larger than is usual here, the largest first; at most 20.
 
-    Usual is the group that the middle one of all pairs is in, alone or not: five captions an image, or the names of
-    classes, repeat everywhere, and are not meant.
+    Usual is the group that the middle one of all other pairs is in, alone or not: five captions an image, or the names
+    of classes, repeat everywhere, and are not meant; what is most of the collection is no measure of itself.
 
     Args:
         groups: ascending places of the pairs that share something, disjoint.
         pairs: M, how many there are in all.
     """
     ordered = sorted(groups, key=lambda group: (-len(group), int(group[0])))
-    met, usual = 0, 1
-    for group in ordered:
-        met += len(group)
+    sizes = [len(group) for group in ordered]
+    return [
+        group
+        for place, group in enumerate(ordered[:MOST])
+        if len(group) >= max(LEAST, TIMES_USUAL * usual_size(sizes[:place] + sizes[place + 1 :], pairs - len(group)))
+    ]
+
+
+def usual_size(sizes: list[int], pairs: int) -> int:
+    """Of the group that the middle one of the pairs is in; 1 where it is in none.
+
+    Args:
+        sizes: of the groups, the largest first.
+    """
+    met = 0
+    for size in sizes:
+        met += size
         if 2 * met >= pairs:
-            usual = len(group)
-            break
-    wanted = max(LEAST, TIMES_USUAL * usual)
-    return [group for group in ordered[:MOST] if len(group) >= wanted]
+            return size
+    return 1
 
 
 def of_one_picture(images: IntArray, duplicates: Iterable[DuplicateGroup], rows: IntArray) -> list[IntArray]:

@@ -40,3 +40,18 @@ def best_segment(values: Array) -> tuple[int, int, float]:
     stop = int(np.argmax(total - lowest))
     start = int(np.flatnonzero(total[: stop + 1] == lowest[stop])[-1])
     return start, stop, float(total[stop] - lowest[stop])
+
+
+def met_segment(values: Array, first: int, last: int) -> tuple[int, int]:
+    """[start, stop) of the best segment that has a place in [first, last): better ones beside it are others', and the
+    values end there. (0, 0) where there is none.
+    """
+    low, high = 0, len(values)
+    while True:
+        start, stop, _ = best_segment(values[low:high])
+        start, stop = low + start, low + stop
+        if start == stop:
+            return 0, 0
+        if start < last and stop > first:
+            return start, stop
+        low, high = (stop, high) if stop <= first else (low, start)

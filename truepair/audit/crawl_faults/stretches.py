@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.crawl_faults.alignment import BLOCK, Alignment
-from truepair.audit.crawl_faults.segments import best_segment, high_segments
+from truepair.audit.crawl_faults.segments import high_segments, met_segment
 from truepair.data.pairs import Array, IntArray
 
 LEAST_LENGTH = 20
@@ -124,7 +124,7 @@ def shifted(start: int, stop: int, proposed: IntArray, alignment: Alignment) -> 
     wide = np.arange(max(0, start - SAMPLED, -offset), min(count, count - offset, stop + SAMPLED))
     gain = np.nan_to_num(alignment.pairs(wide, wide + offset) - alignment.pairs(wide, wide))
     usual = np.median(gain[gain > 0]) if (gain > 0).any() else 0.0
-    first, last, _ = best_segment(gain - LEAST_GAIN * usual)
+    first, last = met_segment(gain - LEAST_GAIN * usual, start - int(wide[0]), stop - int(wide[0]))
     if last - first < LEAST_LENGTH:
         return None
     better = float((gain[first:last] > 0).mean())
