@@ -19,7 +19,7 @@ def unusually_large(groups: Iterable[IntArray], pairs: int) -> list[IntArray]:
     """The groups that are far larger than is usual here, the largest first; at most 20.
 
     Usual is the group that the middle one of all other pairs is in, alone or not: five captions an image, or the names
-    of classes, repeat everywhere, and are not meant; what is most of the collection is no measure of itself.
+    of classes, repeat everywhere, and are not meant. What was found already is no measure of what is usual.
 
     Args:
         groups: ascending places of the pairs that share something, disjoint.
@@ -27,11 +27,13 @@ def unusually_large(groups: Iterable[IntArray], pairs: int) -> list[IntArray]:
     """
     ordered = sorted(groups, key=lambda group: (-len(group), int(group[0])))
     sizes = [len(group) for group in ordered]
-    return [
-        group
-        for place, group in enumerate(ordered[:MOST])
-        if len(group) >= max(LEAST, TIMES_USUAL * usual_size(sizes[:place] + sizes[place + 1 :], pairs - len(group)))
-    ]
+    found = 0
+    for size in sizes[:MOST]:
+        pairs -= size
+        if size < max(LEAST, TIMES_USUAL * usual_size(sizes[found + 1 :], pairs)):
+            break
+        found += 1
+    return ordered[:found]
 
 
 def usual_size(sizes: list[int], pairs: int) -> int:
