@@ -25,6 +25,7 @@ DRIVEN = {
     "crcl with a piece": {"pieces": (3,)},
     "gsc": {},
     "infonce": {},
+    "rince": {},
     "triplet": {},
 }
 BELIEF = {"crcl": "memory_label", "gsc": "memory_label"}

@@ -30,12 +30,13 @@ TRAINING = {
     "gsc": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2; epochs are not printed
     "ugncl": ((45, 128, 2e-4, 36, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2: 40 after 5; the decay is not printed
     "disncl": ((55, 128, 2e-4, 30, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # VI-A3: 50 after 5, 0.1x after 25
+    "rince": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # as GSC
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
     "uot-rcl": OF_LABELS,
 }
-FURTHER_DECAYS = {"gsc": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
+FURTHER_DECAYS = {"gsc": (15, 0.2), "rince": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
 OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
@@ -64,6 +65,7 @@ OPTIONS = {
         "part_noise": 0.0, "head_rate": 1.0,
         "main_rate": 1.0, "least_clean": 0.0,
     },
+    "rince": {"temperature": 0.07, "exponent": 0.01, "density": 0.01},
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},
     "elr-cmr": {

@@ -43,6 +43,7 @@ METHODS: dict[str, Place] = {
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
+    "rince": Place("rince:RINCE", "rince:RINCEConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),
