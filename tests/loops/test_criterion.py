@@ -25,6 +25,7 @@ DRIVEN = {
     "crcl with a piece": {"pieces": (3,)},
     "gsc": {},
     "infonce": {},
+    "rcl": {},
     "rince": {},
     "triplet": {},
 }

@@ -31,6 +31,7 @@ TRAINING = {
     "ugncl": ((45, 128, 2e-4, 36, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2: 40 after 5; the decay is not printed
     "disncl": ((55, 128, 2e-4, 30, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # VI-A3: 50 after 5, 0.1x after 25
     "rince": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # as GSC
+    "rcl": ((30, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # the released script
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
@@ -66,6 +67,7 @@ OPTIONS = {
         "main_rate": 1.0, "least_clean": 0.0,
     },
     "rince": {"temperature": 0.07, "exponent": 0.01, "density": 0.01},
+    "rcl": {"temperature": 0.05, "form": "log", "exponent": None},
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},
     "elr-cmr": {

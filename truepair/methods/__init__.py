@@ -44,6 +44,7 @@ METHODS: dict[str, Place] = {
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
     "rince": Place("rince:RINCE", "rince:RINCEConfig"),
+    "rcl": Place("rcl:RCL", "rcl:RCLConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),
