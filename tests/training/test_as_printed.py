@@ -32,6 +32,7 @@ TRAINING = {
     "disncl": ((55, 128, 2e-4, 30, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # VI-A3: 50 after 5, 0.1x after 25
     "rince": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # as GSC
     "rcl": ((30, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # the released script
+    "decl": ((45, 128, 2e-4, 25, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
@@ -68,6 +69,11 @@ OPTIONS = {
     },
     "rince": {"temperature": 0.07, "exponent": 0.01, "density": 0.01},
     "rcl": {"temperature": 0.05, "form": "log", "exponent": None},
+    "decl": {
+        "evidence": "exp_tanh", "temperature": 0.1, "background": None, "kl_weight": 0.1, "divergence": "sum",
+        "margin": 0.2, "hinge_weight": 0.8, "hinge_total": "sum", "warm_up_epochs": 5, "hardness": "printed",
+        "least_negatives": 5,
+    },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},
     "elr-cmr": {

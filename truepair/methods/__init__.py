@@ -45,6 +45,7 @@ METHODS: dict[str, Place] = {
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
     "rince": Place("rince:RINCE", "rince:RINCEConfig"),
     "rcl": Place("rcl:RCL", "rcl:RCLConfig"),
+    "decl": Place("decl.method:DECL", "decl.options:DECLConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

@@ -28,6 +28,7 @@ METHOD_OPTIONS = {
     "crcl": {"pieces": (3,)},
     "gsc": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1},
+    "decl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 PAIRS = 24
