@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from truepair.encoders.hf.folder import SMALL
 from truepair.encoders.hf.model import quiet
+from truepair.encoders.hf.tokens import Tokens
 from truepair.engines.pretrained.card import model_card
 from truepair.engines.pretrained.engine import PretrainedEngine
 from truepair.engines.pretrained.low_rank import merge_low_rank
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 PUBLISHED = "pretrained"
 """The folder in that of a run; of two networks (GSC) the second is in `pretrained-b`."""
+TOWERS = ("text", "image")
+MODULE = "sentence_transformers.base.modules.transformer.Transformer"
+"""What sentence-transformers writes for its part that is a model of transformers."""
 
 
 def publish(config: PretrainedConfig, model: RetrievalModel, folder: Path, facts: dict[str, Any]) -> None:
@@ -38,10 +43,28 @@ def publish(config: PretrainedConfig, model: RetrievalModel, folder: Path, facts
         for name in SMALL:
             if (source / name).is_file() and not (part / name).exists():
                 shutil.copyfile(source / name, part / name)
+        write_filling(engine.base.opened.tokens, part)
         card = model_card(config, engine, facts, more_than_vectors=more_than(model, len(engines)))
         (part / "README.md").write_text(card, encoding="utf-8")
         shutil.rmtree(into, ignore_errors=True)
         part.rename(into)
+
+
+def write_filling(tokens: Tokens, folder: Path) -> None:
+    """Tell sentence-transformers (6.2) to fill captions up to the full length, where the model was trained so."""
+    if not tokens.filled:
+        return
+    towers = {kind: {"method": f"get_{kind}_features", "method_output_name": "pooler_output"} for kind in TOWERS}
+    filling = {"padding": "max_length", "max_length": tokens.longest, "return_attention_mask": False}
+    described = {
+        "transformer_task": "feature-extraction",
+        "modality_config": towers,
+        "module_output_name": "sentence_embedding",
+        "processing_kwargs": {"text": filling},
+    }
+    modules = [{"idx": 0, "name": "0", "path": "", "type": MODULE}]
+    for name, content in (("modules.json", modules), ("sentence_bert_config.json", described)):
+        (folder / name).write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 def plain(engine: PretrainedEngine) -> nn.Module:
