@@ -82,6 +82,26 @@ def make_karpathy(folder: Path) -> Path:
     return folder
 
 
+def make_list(folder: Path) -> Path:
+    rows = [{"image": f"img/{k}.png", "captions": captions(k)} for k in range(IMAGES)]
+    (pictures(folder) / "table.json").write_text(json.dumps(rows))
+    return folder
+
+
+def make_tasks(folder: Path) -> Path:
+    data = [{"image": f"/data/local-files/?d=img/{k}.png", "captions": captions(k)} for k in range(IMAGES)]
+    (pictures(folder) / "tasks.json").write_text(json.dumps([{"id": k, "data": row} for k, row in enumerate(data)]))
+    return folder
+
+
+def make_split_folders(folder: Path) -> Path:
+    for split in ("train", "test"):
+        make_jsonl(folder / split)
+        (table,) = (folder / split).glob("*.jsonl")
+        table.rename(table.with_name("metadata.jsonl"))
+    return folder
+
+
 def make_shards(folder: Path) -> Path:
     folder.mkdir()
     for shard in range(2):
@@ -143,6 +163,9 @@ FORMATS: dict[str, Callable[[Path], Path | str]] = {
     "jsonl": make_jsonl,
     "parquet": make_parquet,
     "karpathy": make_karpathy,
+    "json": make_list,
+    "tasks": make_tasks,
+    "split-folders": make_split_folders,
     "shards": make_shards,
     "clip-retrieval": make_clip_retrieval,
     "arrays": make_arrays,

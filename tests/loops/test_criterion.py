@@ -25,8 +25,6 @@ DRIVEN = {
     "crcl with a piece": {"pieces": (3,)},
     "gsc": {},
     "infonce": {},
-    "rcl": {},
-    "rince": {},
     "triplet": {},
 }
 BELIEF = {"crcl": "memory_label", "gsc": "memory_label"}
@@ -259,7 +257,6 @@ def test_a_loss_without_temperature_refuses_a_scale():
 WHY = {
     "gsc with co_train": ({"co_train": True}, "trains 2 networks that teach each other"),
     "ugncl": ({}, "compares 2 views of each image"),
-    "decl": ({}, "reads all pairs before an epoch"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }

@@ -7,11 +7,10 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
-from truepair.correspondence.opinions import background_evidence
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.ugncl.method import divide, ranked
+from truepair.methods.ugncl.method import background_evidence, divide, ranked
 
 PAIRS = 7
 PAPER = {

@@ -23,7 +23,6 @@ from truepair.training.setup import Setup
 OPTIONS = {
     "gsc": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1},
-    "decl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 METHODS_OF_PAIRS = [name for name in METHODS if not learns_from_labels(name)]

@@ -23,6 +23,7 @@ from truepair.data.formats.precomp.precomp import Precomp
 from truepair.data.formats.scenes.source import ScenesFormat
 from truepair.data.formats.shards.shards import Shards
 from truepair.data.formats.tables.drafts import NO_LABEL
+from truepair.data.formats.tables.split_folders import SplitFolders
 from truepair.data.formats.tables.tables import Tables
 from truepair.data.label_noise import apply_label_index, inject_label_noise
 from truepair.data.noise import apply_noise_index, inject_noise
@@ -41,6 +42,7 @@ FORMATS: tuple[Format, ...] = (
     EMBEDDINGS,
     Shards(),
     TABLES,
+    SplitFolders(),
 )
 """All kinds of sources; the first that recognises a source reads it."""
 

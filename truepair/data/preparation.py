@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import torch
 
     from truepair.data.pairs import Images, IntArray, Pairs, Texts
-    from truepair.data.text import Vocabulary
 
 
 class Batch(Protocol):
@@ -31,11 +30,6 @@ class Preparation(ABC):
     """
 
     sizes: Any
-
-    @property
-    def embedded_words(self) -> Vocabulary | None:
-        """The words that a word embedding of the engine has rows for; None where it has no such embedding."""
-        return None
 
     @abstractmethod
     def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> Batch:

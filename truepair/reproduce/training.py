@@ -67,7 +67,7 @@ def measure_training(folder: str, data: str, options: list[str], places: Places)
     run = train(places.source(data), options, places.runs / folder)
     config = run.read_config()
     return {
-        "options": {name: config[name] for name in ("method", "model", "augmentation", "training")},
+        "options": {name: config[name] for name in ("method", "model", "augmentation", "training") if name in config},
         "threads": config["threads"],
         "result": json.loads(run.result.read_text(encoding="utf-8")),
         **cost_of([run]),

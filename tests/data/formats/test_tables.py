@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,19 @@ def write_karpathy(folder: Path, rows: list[Row]) -> Path:
     return path
 
 
+def write_list(folder: Path, rows: list[Row]) -> Path:
+    (folder / "table.json").write_text(json.dumps(rows))
+    return folder / "table.json"
+
+
+def write_tasks(folder: Path, rows: list[Row]) -> Path:
+    """As Label Studio exports what it serves from this machine."""
+    data = [{**row, "image": f"/data/local-files/?d={quote(row['image'])}"} for row in rows]
+    path = folder / "tasks.json"
+    path.write_text(json.dumps([{"id": k, "data": row, "annotations": []} for k, row in enumerate(data)]))
+    return path
+
+
 def write_parquet(folder: Path, rows: list[Row]) -> Path:
     pq.write_table(pa.Table.from_pylist(rows), folder / "table.parquet", row_group_size=3)
     return folder / "table.parquet"
@@ -63,6 +77,8 @@ FORMATS: dict[str, Callable[[Path, list[Row]], Path]] = {
     "semicolon": lambda folder, rows: write_csv(folder, rows, delimiter=";"),
     "tsv": lambda folder, rows: write_csv(folder, rows, suffix=".tsv", delimiter="\t"),
     "jsonl": lambda folder, rows: write_jsonl(folder, [*rows]),
+    "json": write_list,
+    "tasks": write_tasks,
     "karpathy": write_karpathy,
     "parquet": write_parquet,
 }
@@ -88,7 +104,7 @@ def test_every_format_gives_the_same(folder: Path, form: str) -> None:
     collection = open_table(folder)
     assert collection.problems == []
     assert collection.reader.path == table and collection.name == "made"
-    assert collection.reader.format == {"semicolon": "csv"}.get(form, form)
+    assert collection.reader.format == {"semicolon": "csv", "tasks": "json"}.get(form, form)
     assert collection.captions(0, 8) == [f'a "cat"; with, {k} tails' for k in range(8)]
     assert collection.ids(0, 8) == collection.image_names(0, 8) == [f"img/p{k}.png" for k in range(8)]
     assert collection.pairs.source_rows.tolist() == list(range(8)) and set(collection.caption_of_pair.tolist()) == {0}

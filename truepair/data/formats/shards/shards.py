@@ -20,6 +20,7 @@ from truepair.data.collection import PairsCollection, Problem
 from truepair.data.columns import ALL, FIRST, find_captions
 from truepair.data.config import Reading
 from truepair.data.formats.format import Format
+from truepair.data.formats.shards.downloads import failed_downloads
 from truepair.data.formats.shards.shard_names import find_shards, of_split, splits_of
 from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, Sample, read_samples
 from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, read_caption
@@ -135,6 +136,8 @@ def _read(shards: Sequence[Path], reading: Reading, name: str, all_shards: Seque
     entries, draft, problems = _Entries(shards), Draft(), list[Problem]()
     sample_number = 0
     for number, shard in enumerate(shards):
+        failed = failed_downloads(shard)
+        problems += [] if failed is None else [failed]
         for sample in read_samples(shard):
             if isinstance(sample, Problem):
                 problems.append(sample)

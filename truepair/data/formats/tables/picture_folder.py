@@ -53,7 +53,8 @@ class PictureFolder:
         if not _inside(name):
             return Failure(
                 "outside-folder",
-                "the path leads outside the folder of the table; name pictures by paths relative to it, without '..'",
+                "the path is absolute or leads outside the folder of the table; name pictures by paths relative to it, "
+                "without '..'",
             )
         for number, base in enumerate(self._bases):
             try:

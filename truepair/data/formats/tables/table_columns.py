@@ -20,8 +20,12 @@ class TableRow:
     fields: Mapping[str, Any]
 
 
+_OF_DOWNLOADS = {"url", "key", "status"}
+_OPEN_SHARDS = "It is img2dataset's list of downloads; open the .tar shards beside it (its output format webdataset)"
+
+
 class TableReader(Protocol):
-    """One format: "csv", "tsv", "jsonl", "karpathy" or "parquet". Unreadable rows come as problems in their place."""
+    """One format: "csv", "tsv", "jsonl", "json", "karpathy", "parquet". Unreadable rows are problems in their place."""
 
     path: Path
     format: str
@@ -65,9 +69,10 @@ def choose_columns(
     captions = tuple(_named(reader, found, "caption", by_name)) or columns.find_captions(found)
     missing = [what for what, known in (("image paths", images), ("captions", captions)) if not known]
     if missing or images is None:
+        remedy = _OPEN_SHARDS if {*found} >= _OF_DOWNLOADS else "Name them: image column and caption column"
         raise InputError(
             f"{reader.path} has no column of {' and of '.join(missing)} that is known by its name; its columns are "
-            f"{_list(found)}. Name them: image column and caption column"
+            f"{_list(found)}. {remedy}"
         )
     labels = _named(reader, found, "label", label)
     split = columns.find(found, columns.SPLITS)

@@ -1,4 +1,4 @@
-"""A folder of pictures and a table of them: CSV, JSON Lines, Karpathy's JSON or parquet.
+"""A folder of pictures and a table of them: CSV, JSON (lines, a list, Karpathy's) or parquet.
 
 Every caption of a row is a pair of its image; a picture that several rows name is described once. Paths of pictures are
 relative to the table's folder, or to `images/` in it, and never lead outside by their words; links that somebody put
@@ -18,7 +18,7 @@ from truepair.data.description import SplitDescription
 from truepair.data.formats.format import Format
 from truepair.data.formats.tables.csv_table import CsvTable
 from truepair.data.formats.tables.drafts import Draft, Finished, class_names_of, finish, label_of, read_caption
-from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable
+from truepair.data.formats.tables.json_tables import JsonLinesTable, json_table
 from truepair.data.formats.tables.parquet_table import ParquetTable
 from truepair.data.formats.tables.picture_folder import PictureFolder
 from truepair.data.formats.tables.table_columns import Columns, TableReader, TableRow, caption_places, choose_columns
@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[Path], TableReader]] = {
     ".csv": CsvTable,
     ".tsv": CsvTable,
     ".jsonl": JsonLinesTable,
-    ".json": KarpathyTable,
+    ".json": json_table,
     ".parquet": ParquetTable,
 }
 """Suffix of a table → what reads it."""
@@ -41,7 +41,7 @@ _MOST_CLASSES = 100_000
 
 class TableCollection(PairsCollection):
     """Pairs from a table of pictures. Their source rows are rows of the table, from 0: records after the header of CSV,
-    lines of JSON Lines (blank ones counted), entries of Karpathy's "images", rows of parquet.
+    lines of JSON Lines (blank ones counted), entries of a JSON list or of Karpathy's "images", rows of parquet.
 
     Attributes:
         reader, columns: of the table, and which of its columns hold what.
@@ -72,9 +72,7 @@ class Tables(Format):
     """Folders of pictures with a table, and such tables."""
 
     holds = "a table"
-    understood = (
-        "a folder of pictures with one table (.csv, .tsv, .jsonl, .parquet, Karpathy's .json), or the table itself"
-    )
+    understood = "a folder of pictures with one table (.csv, .tsv, .jsonl, .parquet, .json), or the table itself"
     options = frozenset({"table", "caption", "image", "label", "dev_share", "test_share", "split_seed", "encoder"})
     collection = TableCollection
 

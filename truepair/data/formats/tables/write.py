@@ -23,7 +23,14 @@ import numpy as np
 
 from truepair.data.formats.tables.csv_table import CsvTable
 from truepair.data.formats.tables.drafts import label_of
-from truepair.data.formats.tables.json_tables import JsonLinesTable, KarpathyTable, parsed
+from truepair.data.formats.tables.json_tables import (
+    TASK_DATA,
+    JsonLinesTable,
+    KarpathyTable,
+    ListTable,
+    parsed,
+    read_json,
+)
 from truepair.data.formats.tables.picture_folder import PictureFolder
 from truepair.data.formats.tables.table_columns import TableRow, caption_places
 from truepair.data.formats.tables.text_decoding import decode
@@ -178,6 +185,22 @@ def _write_karpathy(source: Path, rows: _Rows, target: Path) -> None:
         json.dump({**content, "images": images}, file)
 
 
+def _write_list(source: Path, rows: _Rows, target: Path) -> None:
+    """The same list with fewer entries and captions."""
+    content, entries = read_json(source), []
+    for row in ListTable(source, content).rows(()):
+        removed = rows.removed(row.row, row.fields) if isinstance(row, TableRow) else None
+        if removed is None:
+            continue
+        entry = content[row.row]
+        data = entry.get(TASK_DATA)
+        inside = [place for place in removed if isinstance(data, dict) and place[0] in data]
+        entry = {**entry, TASK_DATA: _without(data, inside)} if inside else entry
+        entries.append(_without(entry, [place for place in removed if place not in inside]))
+    with target.open("w", encoding="utf-8") as file:
+        json.dump(entries, file, ensure_ascii=False, indent=1)
+
+
 def _write_parquet(source: Path, rows: _Rows, target: Path) -> None:
     """The kept rows with all their columns; raises InputError where a row group that has some cannot be read."""
     import pyarrow.parquet as pq
@@ -233,6 +256,7 @@ _WRITERS = {
     "csv": _write_csv,
     "tsv": _write_csv,
     "jsonl": _write_jsonl,
+    "json": _write_list,
     "karpathy": _write_karpathy,
     "parquet": _write_parquet,
 }
