@@ -256,6 +256,7 @@ def test_a_loss_without_temperature_refuses_a_scale():
 
 WHY = {
     "gsc with co_train": ({"co_train": True}, "trains 2 networks that teach each other"),
+    "truepair": ({}, "taught by an average of its network's weights"),
     "ugncl": ({}, "compares 2 views of each image"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},

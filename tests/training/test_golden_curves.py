@@ -21,6 +21,10 @@ GOLDEN = {
     "triplet": {"losses": [9.50025, 9.34286, 0.56216, 0.52919], "auroc": 0.561},
     "infonce": {"losses": [4.36182, 3.99796, 3.73233, 3.52404], "auroc": 0.518},
     "crcl": {"losses": [18.60561, 17.70056, 9.60793, 9.56319, 9.63407, 9.61275, 9.56262, 9.59049], "auroc": 0.576},
+    "truepair": {
+        "losses": [18.60561, 17.70056, 9.60793, 9.56319, 11.73787, 10.50654, 10.7056, 10.26267],
+        "auroc": 0.629,
+    },
     "gsc": {"losses": [3.88724, 1.21875, 0.46434, 0.23901], "auroc": 0.55},
     "gsc dual": {"losses": [7.76535, 2.34311, 0.90175, 0.47934], "auroc": 0.598},
     "ugncl": {"losses": [2.35666, 2.39937, 1.23405, 1.50183], "auroc": 0.585},
@@ -68,6 +72,7 @@ CASES = {
     "triplet": ("triplet", {"warm_up_epochs": 2}),
     "infonce": ("infonce", {}),
     "crcl": ("crcl", {"pieces": (4,)}),
+    "truepair": ("truepair", {"pieces": (4,)}),
     "gsc": ("gsc", {}),
     "gsc dual": ("gsc", {"co_train": True}),
     "ugncl": ("ugncl", {"warm_up_epochs": 2, "least_clean": 0.0}),

@@ -22,6 +22,7 @@ MODELS = {
 METHODS = {
     "infonce": {},
     "crcl": {"pieces": ()},
+    "truepair": {"pieces": (3,)},
     "gsc": {},
     "gsc dual": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1, "least_clean": 0.0},
@@ -54,7 +55,14 @@ def test_every_method_trains_on_every_engine_and_its_model_comes_back(tiny, tmp_
     assert all(bool(torch.isfinite(tensor).all()) for tensor in load_file(run.folder.model).values())
 
 
-@pytest.mark.parametrize(("model", "method"), [("sgr", "ugncl"), ("saf", "gsc dual"), ("global", "ugncl")])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        ("sgr", "ugncl"),
+        ("saf", "gsc dual"),
+        ("global", "ugncl"),
+    ],
+)
 @pytest.mark.parametrize("batches", [3, 8])
 def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, model, method, batches):
     whole = fit(tiny, tmp_path / "whole", model, method)

@@ -25,6 +25,7 @@ OPTIONS = {
     "ugncl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
+STAGE = {"truepair": 1}  # in which all of its loss is there
 METHODS_OF_PAIRS = [name for name in METHODS if not learns_from_labels(name)]
 
 
@@ -56,7 +57,7 @@ class Parts:
             self.auxiliary.double()
         self.memory = CorrespondenceMemory(len(pairs))
         self.method.prepare(self.memory)
-        self.position = EpochPosition(0, epoch, (Stage(4),), 0, 4, 24)
+        self.position = EpochPosition(STAGE.get(name, 0), epoch, (Stage(4),), 0, 4, 24)
         batch = EpochBatches(pairs, prepared, batch_size=24, position=(0, 0, epoch), augmented=False)[0]
         object.__setattr__(batch.images, "features", batch.images.features.double())
         self.batch = batch

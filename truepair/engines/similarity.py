@@ -68,6 +68,7 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     """
 
     costly: bool = False  # a cell costs far more time than the memory it takes
+    learning_factor: float = 1.0  # what scores are multiplied by while the network learns
 
     @abstractmethod
     def scores(self, images: Encoded, texts: Encoded) -> Tensor:

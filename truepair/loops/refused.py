@@ -27,6 +27,8 @@ def needs_of(method: Method, stages: tuple[Stage, ...]) -> str:
         return f"compares {method.views} views of each image, and a criterion is given one vector an image"
     if method.auxiliary.subspaces is not None:
         return "trains heads and discriminators of its own beside the encoders, and a criterion has no parameters"
+    if method.auxiliary.follows:
+        return "is taught by an average of its network's weights, and a criterion sees no weights"
     if method.turns > 1:
         return f"takes {method.turns} turns over the pairs in an epoch, and a criterion sees every pair once"
     ends = [EpochPosition(number, stage.epochs, stages) for number, stage in enumerate(stages)]

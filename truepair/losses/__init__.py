@@ -6,6 +6,7 @@ from truepair.losses.active_complementary import (
     robust_complementary,
 )
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
+from truepair.losses.distillation import batch_distillation
 from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
 from truepair.losses.information import jensen_shannon, reverse_gradient, unit_gaussian_divergence
@@ -15,6 +16,7 @@ from truepair.losses.trusted import hardness, printed_hardness, soft_margin, tru
 
 __all__ = [
     "active_complementary",
+    "batch_distillation",
     "complementary_contrastive",
     "cross_modal_consistency",
     "evidential",

@@ -94,6 +94,10 @@ class Forward:
             return self.networks[0].similarity
         return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
 
+    def through(self, network: ScoringEngine[Any]) -> NetworkForward:
+        """The views of the batch through a network that is not trained; to be asked without gradients."""
+        return NetworkForward(network, self.batch)
+
     def backward(self, loss: Tensor) -> None:
         """The gradient of a loss (0-d) of these views, added to that of every parameter."""
         loss.backward()  # type: ignore[no-untyped-call]

@@ -33,7 +33,7 @@ class AuxiliaryPrototypes(AuxiliaryNetworks):
     def __init__(self, method: str, classes: int) -> None:
         self.method, self.classes = method, classes
 
-    def build(self, engine: Any) -> nn.Module:
+    def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
         width = getattr(engine, "vector_width", None)
         if width is None:
             raise InputError(f"method {self.method} needs an engine of one vector an item; use --model mlp or global")

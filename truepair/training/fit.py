@@ -260,21 +260,22 @@ class Assembly:
         self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or ()))
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
         widths = "; ".join(f"{name} {value}" for name, value in asdict(setup.model).items())  # type: ignore[call-overload]
-        needed = 5 * parameter_bytes(setup.model, self.preparation.sizes, self.needs)
+        copies = 5 + 2 * method.auxiliary.copies
+        needed = copies * parameter_bytes(setup.model, self.preparation.sizes, self.needs)
         check_memory(needed, f"an engine of these widths ({widths})", device)
         memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
         method.prepare(memory)
-        first = self.fresh(0)
+        first = self.fresh(0, None)
         if setup.training.piece_size is not None:
             check_pieces(first.engine.train())
         self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.auxiliary)
 
-    def fresh(self, stage: int) -> Trained:
-        """Newly initialised engine, auxiliary networks and optimizer of a stage."""
+    def fresh(self, stage: int, before: torch.nn.Module | None) -> Trained:
+        """Newly initialised engine, auxiliary networks (made knowing those before) and optimizer of a stage."""
         training, method = self.setup.training, self.method
         with torch_seeded(training.seed, "initialise", stage):
             engine = build_engine(self.setup.model, self.preparation.sizes, self.needs)
-            auxiliary = method.auxiliary.build(engine)
+            auxiliary = method.auxiliary.build(engine, before)
         if self.word_vectors is not None:
             start_words(engine, self.word_vectors)
         engine.to(self.device)
@@ -337,7 +338,8 @@ class Assembly:
         write_json_atomically(self.folder.result, result)
 
     def current_model(self) -> RetrievalModel:
-        return RetrievalModel(self.state.engine, self.setup.model, self.preparation, self.needs)
+        engine = self.method.auxiliary.model(self.state.engine, self.state.auxiliary)
+        return RetrievalModel(engine, self.setup.model, self.preparation, self.needs)
 
     def score_dev(self) -> dict[str, float]:
         assert self.dev is not None

@@ -76,7 +76,7 @@ class Training:
     method: Method
     observers: Observers
     folder: RunFolder
-    fresh: Callable[[int], Trained]  # stage → all that starts anew
+    fresh: Callable[[int, torch.nn.Module | None], Trained]  # stage, auxiliary networks before → all that starts anew
     device: torch.device
     progress: bool | None  # None: a bar on a terminal only
 
@@ -229,6 +229,8 @@ class Training:
             if not bool(torch.isfinite(norm)):  # one such step would make every parameter NaN
                 raise self._diverged(state, position, f"the gradient norm is {float(norm)}")
         state.optimizer.step()
+        if self.method.auxiliary.follows:
+            self.method.auxiliary.follow(state.engine, state.auxiliary, position)
         return value
 
     def _diverged(self, state: TrainingState, position: EpochPosition, what: str) -> TrainingError:
@@ -280,7 +282,7 @@ class Training:
             state.cursor.finished = True
             return
         state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
-        fresh = self.fresh(state.cursor.stage)
+        fresh = self.fresh(state.cursor.stage, state.auxiliary)
         state.engine, state.auxiliary, state.optimizer = fresh.engine, fresh.auxiliary, fresh.optimizer
 
 

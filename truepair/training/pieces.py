@@ -60,6 +60,9 @@ class ForwardInPieces(Forward):
             for number, network in enumerate(self.engine.networks())
         ]
 
+    def through(self, network: ScoringEngine[Any]) -> NetworkForward:
+        return NetworkInPieces(network, self, (*self.place, len(self.networks)))
+
     def backward(self, loss: Tensor) -> None:
         super().backward(loss)
         for network in self.networks:

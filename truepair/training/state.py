@@ -90,8 +90,11 @@ class TrainingState:
 
     def bytes_on_disk(self) -> int:
         """About what `save` writes once the optimizer has its moments: weights, two moments, memory."""
-        weights: int = sum(tensor.numel() * tensor.element_size() for tensor in self.engine.state_dict().values())
-        return 3 * weights + 4 * sum(values.numel() for values in self.memory.tensors().values())
+        weights, beside = (
+            sum(tensor.numel() * tensor.element_size() for tensor in module.state_dict().values()) if module else 0
+            for module in (self.engine, self.auxiliary)
+        )
+        return 3 * weights + beside + 4 * sum(values.numel() for values in self.memory.tensors().values())
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

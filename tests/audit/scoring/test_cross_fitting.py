@@ -101,7 +101,7 @@ def test_a_folder_of_other_options_is_refused(fitted):
         cross_fit(pairs.take(np.arange(90)), OPTIONS, folder, **DRAWS)
 
 
-@pytest.mark.parametrize("method", ["crcl", "gsc", "ugncl", "disncl"])
+@pytest.mark.parametrize("method", ["crcl", "truepair", "gsc", "ugncl", "disncl"])
 def test_vectors_have_the_cosines_of_every_engine_a_method_trains(tiny, method):
     """Several views, several networks, subspaces: one vector an item, and its cosine is the model's similarity."""
     pairs = truepair.load(tiny, "test")

@@ -26,6 +26,7 @@ from truepair.training.setup import Setup
 
 METHOD_OPTIONS = {
     "crcl": {"pieces": (3,)},
+    "truepair": {"pieces": (3,)},
     "gsc": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
@@ -55,7 +56,7 @@ def fit(data, model, out, method="infonce", *, tune="heads", engine=None, **more
 
 
 CASES = [("clip", "heads", name) for name in METHODS if not learns_from_labels(name)]
-CASES += [("clip", "lora", "crcl"), ("clip", "full", "gsc"), ("clip", "lora", "ugncl")]
+CASES += [("clip", "lora", "crcl"), ("clip", "full", "gsc"), ("clip", "lora", "truepair"), ("clip", "lora", "ugncl")]
 CASES += [("siglip", "heads", "infonce"), ("siglip", "lora", "disncl"), ("siglip", "full", "infonce")]
 
 

@@ -31,6 +31,7 @@ METHODS = {
     "triplet": ("triplet", {}),
     "infonce": ("infonce", {}),
     "crcl": ("crcl", {}),
+    "truepair": ("truepair", {}),
     "gsc": ("gsc", {}),
     "gsc-two": ("gsc", {"co_train": True}),
     "ugncl": ("ugncl", {"warm_up_epochs": 1, "least_clean": 0.0}),
@@ -39,6 +40,7 @@ FIELDS = {
     "triplet": {"seen_probability"},
     "infonce": {"seen_probability"},
     "crcl": {"label", "seen_similarity"},
+    "truepair": {"label", "seen_similarity"},
     "gsc": {"seen_similarity", "seen_structure", "cross_modal", "intra_modal", "label"},
     "gsc-two": {
         "belief",

@@ -42,7 +42,7 @@ class PretrainedEngine(CosineEngine):
 
     def __init__(self, config: PretrainedConfig, base: Base) -> None:
         super().__init__()
-        self.config, self.base, self.factor = config, base, 1.0
+        self.config, self.base = config, base
         self.vector_width = base.shape.width
         self.regions: nn.Module = nn.Identity()
         self.words: nn.Module = nn.Identity()
@@ -113,11 +113,12 @@ class PretrainedEngine(CosineEngine):
 
     def use_temperature(self, temperature: float | None) -> None:
         own = self.config.temperature == "own" and temperature is not None
-        self.factor = self.base.opened.scale_and_bias[0] * temperature if own and temperature is not None else 1.0
+        scale = self.base.opened.scale_and_bias[0]
+        self.learning_factor = scale * temperature if own and temperature is not None else 1.0
 
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         cosines = super().scores(images, texts)
-        return cosines * self.factor if self.training else cosines
+        return cosines * self.learning_factor if self.training else cosines
 
     def image_scores(self, images: Tensor) -> Tensor:
         return super().scores(images, images)

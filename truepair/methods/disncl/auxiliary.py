@@ -19,7 +19,7 @@ class AuxiliaryDisentangler(AuxiliaryNetworks):
         self.config = config
         self.subspaces = config.subspace_width, config.hidden_width, config.heads == "plain"
 
-    def build(self, engine: Any) -> nn.Module | None:
+    def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module | None:
         if self.config.disentangler == "none":
             return None
         return DISENTANGLERS[self.config.disentangler](engine, self.config)

@@ -1,0 +1,320 @@
+"""Our own method: what is CRCL's is CRCL's, the average is a plain loop's, and who teaches whom, and when."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import truepair
+from tests.training.test_resume import Stop, assert_same_run
+from truepair.correspondence import CorrespondenceMemory
+from truepair.engines.config import GlobalConfig, SGRConfig
+from truepair.errors import InputError
+from truepair.losses import active_complementary, batch_distillation
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition
+from truepair.methods.truepair.ablation import NOTHING, PARTS
+from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
+from truepair.training import loop
+from truepair.training.setup import Setup
+
+PAIRS = 6
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+QUICK = {"epochs": 3, "seed": 5, "batch_size": 16, "minimum_count": 1, "learning_rate": 5e-3}
+
+
+def similarity_of(seed, size=PAIRS):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(size, size, generator=generator) * 0.4 + 0.3 * torch.eye(size)
+
+
+class Views:
+    def __init__(self, similarity):
+        self.similarity = similarity
+
+
+class GivenForward:
+    """A batch whose similarity is given, that of the teacher too."""
+
+    class Engine:
+        learning_factor = 2.0
+
+    def __init__(self, similarity, taught, ids):
+        self.similarity, self.taught = similarity, taught
+        self.batch = type("Batch", (), {"ids": ids})()
+        self.networks = [type("Network", (), {"engine": self.Engine()})()]
+        self.auxiliary = Teachers(torch.nn.Identity(), torch.nn.Linear(1, 1))
+
+    def through(self, network):
+        assert network is self.auxiliary.before
+        return Views(self.taught)
+
+
+def prepared(labels=None, **options):
+    method, memory = build_method("truepair", options), CorrespondenceMemory(PAIRS)
+    method.prepare(memory)
+    if labels is not None:
+        memory.write("label", None, labels)
+    return method, memory, method.stages(5, 4)
+
+
+LABELS = torch.tensor([0.05, 0.1, 0.7, 1.0, 0.0, 0.3])
+BELIEVED = torch.tensor([0.0, 0.1, 0.7, 1.0, 0.0, 0.3])
+IDS = torch.tensor([3, 0, 5, 1, 4, 2])
+
+
+def test_stages_follow_the_epochs():
+    assert [(stage.epochs, stage.decay_after) for stage in build_method("truepair").stages(10, 8)] == [
+        (8, None),
+        (10, 8),
+    ]
+    assert [stage.epochs for stage in build_method("truepair").stages(1, 1)] == [3, 1]
+    assert [stage.epochs for stage in build_method("truepair", {"pieces": (4, 5)}).stages(6, 5)] == [4, 5, 6]
+    with pytest.raises(InputError, match="more epochs are needed than the 2"):
+        build_method("truepair", {"pieces": ()}).stages(2, 1)
+    assert len(build_method("truepair", {"pieces": (), "labels": "given"}).stages(2, 1)) == 1
+
+
+def test_the_first_stage_has_no_teacher_and_later_ones_have():
+    method, memory, stages = prepared(LABELS, distillation=2.0, own_cell="kept")
+    similarity, taught = similarity_of(0), similarity_of(1)
+    forward = GivenForward(similarity, taught, IDS)
+    alone = active_complementary(similarity, BELIEVED[IDS])
+    assert torch.equal(method.batch_loss(forward, EpochPosition(0, 4, stages), memory).per_pair, alone)
+    found = method.batch_loss(forward, EpochPosition(1, 1, stages), memory)
+    expected = batch_distillation(similarity, 2 * taught)  # in the scale in which the engine learns
+    torch.testing.assert_close(found.per_pair, alone + 2 * expected)
+    assert found.scalars["distillation"] == pytest.approx(float(expected.mean()))
+
+
+def test_parts_are_parts_of_the_loss():
+    similarity, taught = similarity_of(0), similarity_of(1)
+    alone = active_complementary(similarity, BELIEVED[IDS])
+    disbelieved = LABELS[IDS] < 0.1
+
+    def loss(**options):
+        method, memory, stages = prepared(LABELS, **options)
+        return method.batch_loss(GivenForward(similarity, taught, IDS), EpochPosition(1, 1, stages), memory).per_pair
+
+    kept = batch_distillation(similarity, 2 * taught)
+    removed = batch_distillation(similarity, 2 * taught, left_out=disbelieved)
+    torch.testing.assert_close(loss(), alone + removed)
+    torch.testing.assert_close(loss(own_cell="kept"), alone + kept)
+    torch.testing.assert_close(loss(own_cell="kept", taught="disbelieved"), alone + kept * disbelieved)
+    torch.testing.assert_close(
+        loss(own_cell="kept", target_temperature=0.1),
+        alone + batch_distillation(similarity, 2 * taught, target_temperature=0.1),
+    )
+    assert torch.equal(loss(distillation=0.0), alone)
+    torch.testing.assert_close(loss(scale=0.0), active_complementary(similarity, BELIEVED[IDS], scale=0.0) + removed)
+
+
+def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
+    """Neither its target nor, through the distillation, its own similarity."""
+    similarity, taught = similarity_of(0).requires_grad_(), similarity_of(1)
+    gradients = []
+    for of_itself in (0.0, 3.0):
+        method, memory, stages = prepared(LABELS, scale=0.0)  # the active part of a disbelieved pair is zero
+        changed = taught + of_itself * torch.diag((LABELS[IDS] < 0.1).float())
+        loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(1, 1, stages), memory)
+        gradients.append(torch.autograd.grad(loss.per_pair.sum(), similarity)[0])
+    assert torch.equal(*gradients)
+    assert (gradients[0].diagonal() == 0).tolist() == (LABELS[IDS] < 0.1).tolist()
+
+
+def test_the_gradient_of_a_disbelieved_pair_is_bounded():
+    """However wrong it is: by (2 + 2 λ tan 1)/τ a cell from the complementary part and 2/τ from the distillation."""
+    size, tau = 64, 0.05
+    wrong = 1 - 2 * torch.eye(size)
+    for similarity in (wrong, -wrong, 100 * wrong, similarity_of(2, size)):
+        similarity = similarity.clone().requires_grad_()
+        method, memory = build_method("truepair"), CorrespondenceMemory(size)
+        method.prepare(memory)
+        memory.write("label", None, torch.zeros(size))
+        forward = GivenForward(similarity, -similarity.detach(), torch.arange(size))
+        loss = method.batch_loss(forward, EpochPosition(1, 1, method.stages(5, 4)), memory)
+        (gradient,) = torch.autograd.grad(loss.per_pair[7], similarity)
+        assert bool(torch.isfinite(gradient).all())
+        assert float(gradient.abs().max()) <= (2 + 2 * 5 * np.tan(1) + 2) / tau
+
+
+def test_the_order_of_the_pairs_does_not_matter():
+    order = torch.randperm(PAIRS, generator=torch.Generator().manual_seed(1))
+    similarity, taught = similarity_of(0), similarity_of(1)
+    found = []
+    for forward in (
+        GivenForward(similarity, taught, IDS),
+        GivenForward(similarity[order][:, order], taught[order][:, order], IDS[order]),
+    ):
+        method, memory, stages = prepared(LABELS)
+        loss = method.batch_loss(forward, EpochPosition(1, 1, stages), memory).per_pair
+        found.append((loss, memory.read("seen_probability")))
+    torch.testing.assert_close(found[0][0][order], found[1][0])
+    torch.testing.assert_close(found[0][1], found[1][1])
+
+
+class Plain(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.frozen = torch.nn.Parameter(torch.randn(3)), torch.nn.Parameter(torch.ones(2))
+        self.frozen.requires_grad_(False)
+        self.register_buffer("count", torch.zeros(1, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("epochs", [0.0, 0.5, 2.0])
+def test_the_average_is_that_of_a_plain_loop(epochs):
+    torch.manual_seed(0)
+    engine, auxiliary = Plain(), AuxiliaryTeachers(build_method("truepair", {"average_epochs": epochs}).config)
+    networks = auxiliary.build(engine)
+    assert networks.average.frozen is engine.frozen  # what is frozen is not kept twice
+    expected, stages, steps = [0.0] * 3, build_method("truepair").stages(10, 8), 5
+    for done in range(20):
+        with torch.no_grad():
+            engine.weight.copy_(torch.randn(3))
+            engine.count += 1
+        position = EpochPosition(0, 1 + done // steps, stages, done % steps, steps)
+        auxiliary.follow(engine, networks, position)
+        share = 1 / max(1.0, min(epochs * steps, 1 + done / 4))
+        expected = [mean + share * (new - mean) for mean, new in zip(expected, engine.weight.tolist(), strict=True)]
+        assert networks.average.weight.tolist() == pytest.approx(expected, abs=1e-6)
+        assert int(networks.average.count) == done + 1
+    assert auxiliary.model(engine, networks) is networks.average
+    assert auxiliary.build(engine, networks).before is networks.average
+
+
+def fit(tiny, out, method, setup=SMALL, **more):
+    noisy = truepair.inject_noise(truepair.load(tiny), 0.4, seed=1)
+    return truepair.fit(noisy, method=method, dev=truepair.load(tiny, "dev"), out=out, setup=setup, **QUICK | more)
+
+
+def lines_of(run):
+    return [{name: value for name, value in line.items() if name != "distillation"} for line in run.metrics]
+
+
+def test_without_what_is_new_it_is_crcl(tiny, tmp_path):
+    ours = fit(tiny, tmp_path / "ours", build_method("truepair", {**NOTHING, "pieces": (3,)}))
+    theirs = fit(tiny, tmp_path / "theirs", build_method("crcl", {"pieces": (3,)}))
+    assert lines_of(ours) == lines_of(theirs)
+    weights = [load_file(run.folder.model) for run in (ours, theirs)]
+    assert all(torch.equal(weights[0][name], tensor) for name, tensor in weights[1].items())
+
+
+@pytest.mark.parametrize("model", [SMALL.model, SGRConfig(width=16, word_width=8, similarity_width=8)])
+def test_the_teacher_is_what_the_first_stage_left_and_stays_as_it_is(tiny, tmp_path, model):
+    seen = {}
+
+    def note(epoch, of):
+        seen[epoch] = load_file(tmp_path / "run" / "state" / "checkpoint.safetensors")
+
+    setup = Setup(model=model)
+    run = fit(tiny, tmp_path / "run", build_method("truepair", {"pieces": (3,)}), setup, on_epoch=note)
+    parts = [
+        {name.removeprefix(part): tensor for name, tensor in seen[epoch].items() if name.startswith(part)}
+        for epoch, part in ((2, "auxiliary/average."), (3, "auxiliary/before."), (6, "auxiliary/before."))
+    ]
+    assert parts[1].keys() == parts[2].keys() == parts[0].keys()
+    assert all(torch.equal(parts[1][name], tensor) for name, tensor in parts[2].items())
+    learned = [name for name, tensor in parts[0].items() if tensor.is_floating_point()]
+    assert any(not torch.equal(parts[0][name], parts[1][name]) for name in learned)  # a stage later
+    best = load_file(run.folder.model)
+    average = {name.removeprefix("auxiliary/average."): tensor for name, tensor in seen[6].items()}
+    if run.result["best_epoch"] == 6:
+        assert all(torch.equal(average[name], tensor) for name, tensor in best.items())
+    assert [("distillation" in line) for line in run.metrics] == [False] * 3 + [True] * 3
+
+
+@pytest.mark.parametrize("batches", [7, 20, 31])
+def test_a_run_cut_off_in_either_stage_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, batches):
+    method = build_method("truepair", {"pieces": (3,), "average_epochs": 0.5})
+    whole = fit(tiny, tmp_path / "whole", method)
+    train_batch, left = loop.Training._train_batch, [batches]
+
+    def dying(self, state, position, batch):
+        if not left[0]:
+            state.save(self.folder.checkpoint)
+            raise Stop
+        left[0] -= 1
+        return train_batch(self, state, position, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_train_batch", dying)
+        with pytest.raises(Stop):
+            fit(tiny, tmp_path / "cut", method)
+    assert_same_run(fit(tiny, tmp_path / "cut", method, resume=True).path, whole.path)
+
+
+@pytest.mark.parametrize("labels", [0.0, 1.0])
+def test_all_pairs_disbelieved_or_none(tiny, tmp_path, monkeypatch, labels):
+    """What is learned of the teacher does not need a single pair that is believed."""
+    method = build_method("truepair", {"pieces": (3,)})
+    start = type(method).start_epoch
+
+    def believed(self, position, memory):
+        scalars = start(self, position, memory)
+        memory.write("label", None, torch.full((memory.count,), labels))
+        return scalars
+
+    monkeypatch.setattr(type(method), "start_epoch", believed)
+    run = fit(tiny, tmp_path / "run", method)
+    assert all(np.isfinite(line["loss"]) for line in run.metrics)
+    assert run.result["division"]["noisy"] == (96 if labels == 0 else 0)
+
+
+def test_two_pairs_and_captions_that_are_all_the_same_train_on(tiny, tmp_path):
+    pairs = truepair.load(tiny)
+    few = truepair.fit(
+        pairs.take(np.arange(2)).compact(), method="truepair", out=tmp_path / "few", setup=SMALL, **QUICK
+    )
+    assert all(np.isfinite(line["loss"]) for line in few.metrics)
+    folder = tmp_path / "same"
+    folder.mkdir()
+    for file in tiny.iterdir():
+        text = "\n".join(["the same words"] * len(file.read_text().splitlines())) if file.suffix == ".txt" else ""
+        (folder / file.name).write_bytes(text.encode() or file.read_bytes())
+    with pytest.warns(UserWarning, match="captions"):
+        run = truepair.fit(truepair.load(folder), method="truepair", out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert all(np.isfinite(line["loss"]) for line in run.metrics)
+
+
+def test_every_row_of_the_ablation_is_another_method_than_the_whole():
+    whole = build_method("truepair").config
+    rows = {**PARTS, "nothing": NOTHING}
+    made = {name: build_method("truepair", options).config for name, options in rows.items()}
+    assert whole not in made.values()
+    assert len({repr(config) for config in made.values()}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 0.0},
+        {"target_temperature": 0.0},
+        {"distillation": -1.0},
+        {"average_epochs": -1.0},
+        {"threshold": 1.5},
+        {"pieces": (7, 2)},
+        {"taught": "none"},
+    ],
+)
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(InputError):
+        build_method("truepair", options)
+
+
+def test_rows_of_the_ablation_are_those_of_its_table():
+    spec = Path(truepair.__file__).parent / "reproduce" / "specs" / "ours.toml"
+    rows = tomllib.loads(spec.read_text(encoding="utf-8"))["rows"]
+    for name, options in {**PARTS, "nothing": NOTHING}.items():
+        words = [word for key, value in options.items() for word in (f"--truepair-{key.replace('_', '-')}", value)]
+        read = [word if word.startswith("--") else value_of(word) for word in rows[f"truepair-{name}"][1].split()[1:]]
+        assert read == words
+
+
+def value_of(word):
+    try:
+        return float(word)
+    except ValueError:
+        return word

@@ -1,0 +1,116 @@
+"""Our own method: untrusted pairs lose their bond, and their image and caption go on learning from a teacher.
+
+Labels with a memory say how far each pair is believed (CRCL's). The loss learns from a pair as far as it is believed
+and from its negatives always (CRCL's, too). New is who teaches the rest: the moving average of the weights of the stage
+before says, for every image and caption of a batch, whom it finds alike among all candidates, and a fresh network
+learns that of all pairs. `docs/truepair-method.md` has the equations, the reasons and the ablation.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from truepair.correspondence import CorrespondenceMemory, matching_probability
+from truepair.correspondence.division import Part
+from truepair.errors import InputError
+from truepair.losses import active_complementary, batch_distillation
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
+from truepair.methods.pair_field import PairField
+from truepair.methods.truepair.options import TruePairConfig
+from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
+
+PIECE = 0.8
+"""Epochs of the stage before the last one, in units of those of the last one."""
+
+
+class TruePair(Method):
+    """Two stages, each from a fresh network: the first makes labels and a teacher, the second learns of both.
+
+    The label y of every pair lives in the memory as `label`. The model is the average of the weights.
+    """
+
+    name = "truepair"
+    config: TruePairConfig
+    single_stage = MappingProxyType({"pieces": ()})
+    fields = Method.fields | {
+        "label": PairField("label", "y"),
+        "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
+    }
+
+    def __init__(self, config: TruePairConfig) -> None:
+        super().__init__(config)
+        self.auxiliary = AuxiliaryTeachers(config)
+
+    @property
+    def similarity_temperature(self) -> float:
+        return self.config.temperature
+
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        """Those before the last at a constant learning rate, then the last one with the decay."""
+        pieces, freeze = self.config.pieces, self.config.freeze_epochs
+        if pieces is None:
+            pieces = (max(freeze + 1, round(PIECE * epochs)),)
+        if not pieces and epochs <= freeze and self.config.labels == "refined":
+            raise InputError(
+                f"without a stage before the last one more epochs are needed than the {freeze} with frozen labels, "
+                f"found {epochs}; train longer or leave pieces out"
+            )
+        return (*(Stage(piece) for piece in pieces), Stage(epochs, decay_after))
+
+    def prepare(self, memory: CorrespondenceMemory) -> None:
+        super().prepare(memory)
+        memory.register("label", 1.0)  # every pair counts as matched at first
+        memory.register("seen_similarity", 0.0)
+
+    def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """y ← β y + (1 − β) p̂, once an epoch from p̂ as last seen; at first y ← p̂."""
+        label, freeze = memory.read("label"), self.config.freeze_epochs
+        if self.config.labels == "refined" and position.epoch > freeze:
+            first = position.stage == 0 and position.epoch == freeze + 1
+            momentum = 0.0 if first else self.config.momentum
+            label = momentum * label + (1 - momentum) * memory.read("seen_probability")
+            memory.write("label", None, label)
+        return {
+            "label_mean": float(label.mean()),
+            "label_below_threshold": float((label < self.config.threshold).float().mean()),
+        }
+
+    def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
+        """The active complementary loss on ŷ, and δ times the distillation of the stage before."""
+        config, similarity, ids = self.config, forward.similarity, forward.batch.ids
+        seen = matching_probability(similarity.detach(), temperature=config.temperature)
+        memory.write("seen_probability", ids, seen)
+        memory.write("seen_similarity", ids, similarity.diagonal())
+        label = memory.read("label", ids).to(similarity.device)
+        disbelieved = label < config.threshold
+        believed = label.masked_fill(disbelieved, 0.0)
+        loss = active_complementary(similarity, believed, temperature=config.temperature, scale=config.scale)
+        if not position.stage or not config.distillation:
+            return BatchLoss(loss, {})
+        taught = batch_distillation(
+            similarity,
+            self.target(forward),
+            temperature=config.temperature,
+            target_temperature=config.target_temperature,
+            left_out=disbelieved if config.own_cell == "removed" else None,
+        )
+        if config.taught == "disbelieved":
+            taught = taught * disbelieved
+        return BatchLoss(loss + config.distillation * taught, {"distillation": float(taught.detach().mean())})
+
+    @torch.no_grad()
+    def target(self, forward: Forward) -> Tensor:
+        """S of the batch by the teacher, (B, B), in the scale in which the network learns."""
+        assert isinstance(forward.auxiliary, Teachers)
+        factor = forward.networks[0].engine.learning_factor
+        return forward.through(forward.auxiliary.before).similarity * factor
+
+    def belief(self, memory: CorrespondenceMemory) -> Tensor:
+        return memory.read("label")
+
+    def division(self, memory: CorrespondenceMemory) -> Tensor:
+        """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
+        return torch.where(memory.read("label") >= self.config.threshold, int(Part.CLEAN), int(Part.NOISY))

@@ -1,0 +1,50 @@
+"""The options of our own method; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from truepair.errors import InputError
+from truepair.option import SHARE, Options, option
+
+
+@dataclass(frozen=True)
+class TruePairConfig(Options):
+    """Options of our own method (docs/truepair-method.md); `ablation.PARTS` has those that take a part away."""
+
+    temperature: float = option(0.05, "temperature τ of the matching probabilities", above=0)
+    scale: float = option(5.0, "weight λ of the complementary part of the loss", least=0)
+    distillation: float = option(1.0, "weight δ of what is learned of the teacher; 0: no teacher", least=0)
+    taught: Literal["all", "disbelieved"] = option(
+        "all", "pairs that learn of the teacher: all, or those alone that the loss does not learn from as pairs"
+    )
+    target_temperature: float | None = option(
+        None, "temperature of the teacher's probabilities; default: that of the matching probabilities", above=0
+    )
+    own_cell: Literal["kept", "removed"] = option(
+        "removed",
+        "whether what the teacher says of a disbelieved pair covers its own two items: as of any others, or not at all",
+    )
+    average_epochs: float = option(
+        1.0, "epochs that the moving average of the weights looks back; 0: no average, the weights as they are", least=0
+    )
+    labels: Literal["refined", "given"] = option(
+        "refined", "labels of the loss: corrected over epochs and stages; or 1 as given"
+    )
+    momentum: float = option(0.8, "weight β of the old label in its update", **SHARE)
+    threshold: float = option(0.1, "pairs with labels below ε are disbelieved: their label counts as 0", **SHARE)
+    freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
+    pieces: tuple[int, ...] | None = option(
+        None,
+        "epochs of the stages before the last one, which has --epochs; each teaches the next. "
+        "Default: one of 4/5 of --epochs",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(piece <= self.freeze_epochs for piece in self.pieces or ()):
+            raise InputError(
+                f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen labels, or "
+                "its labels stay as they are"
+            )
