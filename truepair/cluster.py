@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
+
+RETRIES = 5
+"""Times that Ray starts a task again when its worker dies."""
 
 
 @contextmanager
@@ -37,3 +40,30 @@ def connected(workers: int | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def task_of(ray: Any, function: Callable[..., Any]) -> Any:
+    """The function as a task of Ray: on one core, started again when its worker dies."""
+    return ray.remote(num_cpus=1, max_retries=RETRIES)(function)
+
+
+def result_of(ray: Any, running: Any, what: str, kept: str) -> Any:
+    """What a task (`task_of`) returned.
+
+    Args:
+        what: the task works on, e.g. "the rows 0 to 999".
+        kept: what is not lost, and what to do, e.g. "what is scored is kept; run the same audit again".
+
+    Raises:
+        TruepairError: the task's own, as it is, without Ray's traceback around it; or its worker died each time.
+    """
+    try:
+        return ray.get(running)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TruepairError):
+            raise error.cause from None
+        raise
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
+        raise TruepairError(
+            f"the worker of Ray died on {what}, in each of {RETRIES + 1} attempts ({error}); {kept}"
+        ) from error

@@ -25,6 +25,8 @@ DRIVEN = {
     "crcl with a piece": {"pieces": (3,)},
     "gsc": {},
     "infonce": {},
+    "rcl": {},
+    "rince": {},
     "triplet": {},
 }
 BELIEF = {"crcl": "memory_label", "gsc": "memory_label"}
@@ -258,6 +260,7 @@ WHY = {
     "gsc with co_train": ({"co_train": True}, "trains 2 networks that teach each other"),
     "truepair": ({}, "taught by an average of its network's weights"),
     "ugncl": ({}, "compares 2 views of each image"),
+    "decl": ({}, "reads all pairs before an epoch"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }

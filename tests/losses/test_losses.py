@@ -101,6 +101,7 @@ def loop_complementary_contrastive(similarity, form):
     """Σ φ(p) over the negatives of both directions; 1 − p is summed, as a difference would lose its digits."""
     phi = {
         "log": lambda p, rest: -math.log(rest),
+        "tan": lambda p, rest: math.tan(p),
         "exp": lambda p, rest: math.exp(-rest),
         "gce": lambda p, rest: (1 - rest**0.5) / 0.5,
         "mae": lambda p, rest: p,
@@ -164,7 +165,7 @@ LOSSES = {
             lambda s, _, form=form: complementary_contrastive(s, form=form),
             lambda s, _, form=form: loop_complementary_contrastive(s, form),
         )
-        for form in ("log", "exp", "gce", "mae")
+        for form in ("log", "tan", "exp", "gce", "mae")
     },
     "matching probability": (
         lambda s, _: matching_probability(s, temperature=0.05),

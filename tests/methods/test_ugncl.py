@@ -7,10 +7,11 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
+from truepair.correspondence.opinions import background_evidence
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.ugncl.method import background_evidence, divide, ranked
+from truepair.methods.ugncl.method import divide, ranked
 
 PAIRS = 7
 PAPER = {

@@ -30,12 +30,15 @@ TRAINING = {
     "gsc": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2; epochs are not printed
     "ugncl": ((45, 128, 2e-4, 36, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # 4.2: 40 after 5; the decay is not printed
     "disncl": ((55, 128, 2e-4, 30, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # VI-A3: 50 after 5, 0.1x after 25
+    "rince": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # as GSC
+    "rcl": ((30, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # the released script
+    "decl": ((45, 128, 2e-4, 25, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
     "uot-rcl": OF_LABELS,
 }
-FURTHER_DECAYS = {"gsc": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
+FURTHER_DECAYS = {"gsc": (15, 0.2), "rince": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
 OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
@@ -63,6 +66,13 @@ OPTIONS = {
         "heads": "plain", "parts": "printed", "subspace_width": 512, "hidden_width": 256,
         "part_noise": 0.0, "head_rate": 1.0,
         "main_rate": 1.0, "least_clean": 0.0,
+    },
+    "rince": {"temperature": 0.07, "exponent": 0.01, "density": 0.01},
+    "rcl": {"temperature": 0.05, "form": "log", "exponent": None},
+    "decl": {
+        "evidence": "exp_tanh", "temperature": 0.1, "background": None, "kl_weight": 0.1, "divergence": "sum",
+        "margin": 0.2, "hinge_weight": 0.8, "hinge_total": "sum", "warm_up_epochs": 5, "hardness": "printed",
+        "least_negatives": 5,
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

@@ -6,6 +6,8 @@ candidate and uncertainty u = K/L, Σ b + u = 1.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -45,6 +47,26 @@ def softplus_evidence(scores: Tensor, *, temperature: float = 0.1) -> Tensor:
     check_similarity(scores)
     check_temperature(temperature)
     return _exponential(softplus(_at_least_single(scores)) / temperature)
+
+
+def background_evidence(similarity: Tensor, *, temperature: float, background: float) -> Tensor:
+    """Evidence in units of the background, (B, B) > 0: η exp(s/τ) / mean over the other pairs' cells of exp(s/τ).
+
+    A cosine is free in its absolute level, and so is evidence made of it. Here a wrong partner gets η on average: a row
+    without anything that stands out has u = 1/(1 + η) in one view and 1/(1 + 2η + η²/B) in two, whatever the level.
+
+    Args:
+        similarity: (B, B) in [−1, 1]; the cells off the diagonal are the background.
+        temperature: τ > 0.
+        background: η > 0.
+    """
+    count = len(similarity)
+    scaled = similarity / temperature
+    if count == 1:
+        return background * torch.ones_like(scaled)
+    others = scaled[~torch.eye(count, dtype=torch.bool, device=scaled.device)]
+    level = torch.logsumexp(others, dim=0) - math.log(len(others))
+    return background * torch.exp((scaled - level).clamp(max=LARGEST_EXPONENT))
 
 
 def bidirectional(evidence: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import torch
 
     from truepair.data.pairs import Images, IntArray, Pairs, Texts
+    from truepair.data.text import Vocabulary
 
 
 class Batch(Protocol):
@@ -30,6 +31,11 @@ class Preparation(ABC):
     """
 
     sizes: Any
+
+    @property
+    def embedded_words(self) -> Vocabulary | None:
+        """The words that a word embedding of the engine has rows for; None where it has no such embedding."""
+        return None
 
     @abstractmethod
     def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> Batch:

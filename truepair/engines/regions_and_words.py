@@ -64,6 +64,10 @@ class RegionsAndWords(Preparation):
         self.vocabulary, self.sizes, self.augmentation, self.positions = vocabulary, sizes, augmentation, positions
         self._kept: tuple[Texts | None, list[list[int]]] = None, []
 
+    @property
+    def embedded_words(self) -> Vocabulary | None:
+        return None if self.sizes.text_width else self.vocabulary
+
     @classmethod
     def of(
         cls,

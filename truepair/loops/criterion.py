@@ -43,7 +43,7 @@ class Criterion(nn.Module):
 
     Args:
         method: one of `truepair.methods.METHODS` that needs nothing but pairs and one network: crcl, gsc, infonce,
-            triplet.
+            rcl, rince, triplet.
         pairs: N ≥ 2, the pairs of the data set.
         epochs: E ≥ 1, passes over the pairs. With stages that start from a fresh network (`pieces` of CRCL; by default
             there are none here) it is the length of the last one, as in training, and `all_epochs` counts all.

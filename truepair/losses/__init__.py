@@ -11,6 +11,7 @@ from truepair.losses.evidential import evidential
 from truepair.losses.info_nce import info_nce
 from truepair.losses.information import jensen_shannon, reverse_gradient, unit_gaussian_divergence
 from truepair.losses.ranking import hinge_ranking
+from truepair.losses.robust_info_nce import robust_info_nce
 from truepair.losses.soft_targets import reverse_cross_entropy, soft_alignment
 from truepair.losses.trusted import hardness, printed_hardness, soft_margin, trusted_margin, trusted_ranking
 
@@ -29,6 +30,7 @@ __all__ = [
     "reverse_cross_entropy",
     "reverse_gradient",
     "robust_complementary",
+    "robust_info_nce",
     "soft_alignment",
     "soft_margin",
     "trusted_margin",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from truepair.errors import InputError
 from truepair.losses.similarity_matrix import (
     check_labels,
     check_similarity,
@@ -51,16 +52,19 @@ def active_complementary(
     return active_weight * active + scale * complementary
 
 
-COMPLEMENTARY: dict[str, Callable[[Tensor], Tensor]] = {
-    "log": lambda rest: -rest,
-    "exp": lambda rest: torch.exp(-rest.exp()),
-    "gce": lambda rest: -torch.expm1(0.5 * rest) / 0.5,
-    "mae": lambda rest: -torch.expm1(rest),
+COMPLEMENTARY: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "log": lambda rest, _: -rest,
+    "tan": lambda rest, _: torch.tan(-torch.expm1(rest)),
+    "exp": lambda rest, _: torch.exp(-rest.exp()),
+    "gce": lambda rest, q: -torch.expm1(q * rest) / q,
+    "mae": lambda rest, _: -torch.expm1(rest),
 }
-"""φ(p) of complementary contrastive losses, by log(1 − p): −log(1 − p), exp(p − 1), (1 − (1 − p)^½)/½, p (RCL)."""
+"""φ(p) by log(1 − p): −log(1 − p), tan p, exp(p − 1), (1 − (1 − p)^q)/q, p (RCL)."""
 
 
-def complementary_contrastive(similarity: Tensor, *, temperature: float = 0.05, form: str = "log") -> Tensor:
+def complementary_contrastive(
+    similarity: Tensor, *, temperature: float = 0.05, form: str = "log", exponent: float = 0.5
+) -> Tensor:
     """Loss of every pair, (B,): Σ_{j≠i} φ(p_ij) + Σ_{j≠i} φ(pᵀ_ji), from the negatives alone (RCL, TPAMI 2023).
 
     CRCL compares with it as CCL (Fig. 4); φ = tan is `robust_complementary` at q = 0.
@@ -69,18 +73,22 @@ def complementary_contrastive(similarity: Tensor, *, temperature: float = 0.05, 
         similarity: (B, B), row = image, column = text, given pairs on the diagonal; any float dtype.
         temperature: τ > 0.
         form: φ, one of `COMPLEMENTARY`.
+        exponent: q in (0, 1] of the form "gce": towards 0 it is "log", at 1 "mae".
 
     Raises:
-        InputError: the matrix is not square and finite, or τ ≤ 0.
+        InputError: the matrix is not square and finite, or τ or q is out of range.
     """
     count = check_similarity(similarity)
     check_temperature(temperature)
+    if not 0 < exponent <= 1:
+        raise InputError(f"exponent is {exponent}; expected a value in (0, 1]")
     if count == 1:
         return similarity.diagonal() * 0.0
     to_text, to_image = log_matching_probabilities(similarity, temperature)
     itself = torch.eye(count, dtype=torch.bool, device=similarity.device)
     negatives = [
-        COMPLEMENTARY[form](log_of_the_rest(rows)).masked_fill(itself, 0.0).sum(dim=1) for rows in (to_text, to_image.T)
+        COMPLEMENTARY[form](log_of_the_rest(rows), exponent).masked_fill(itself, 0.0).sum(dim=1)
+        for rows in (to_text, to_image.T)
     ]
     return negatives[0] + negatives[1]
 

@@ -18,7 +18,6 @@ from truepair.data.statistics import nothing_to_learn
 from truepair.data.word_vectors import WordVectors, read_word_vectors
 from truepair.device import check_memory, resolve_device
 from truepair.engines.config import EngineConfig
-from truepair.engines.regions_and_words import RegionsAndWords
 from truepair.engines.retrieval_model import (
     Needs,
     RetrievalModel,
@@ -229,9 +228,10 @@ def word_vectors_of(setup: Setup) -> WordVectors | None:
     """What the word embedding starts from; None: at random. An InputError where the engine reads no words."""
     if setup.word_vectors is None:
         return None
-    if not isinstance(setup.preparation, RegionsAndWords) or setup.preparation.sizes.text_width:
+    vocabulary = None if setup.preparation is None else setup.preparation.embedded_words
+    if vocabulary is None:
         raise InputError("--word-vectors start a word embedding, and this engine has none; leave it out")
-    return read_word_vectors(setup.word_vectors, setup.preparation.vocabulary)
+    return read_word_vectors(setup.word_vectors, vocabulary)
 
 
 class Assembly:

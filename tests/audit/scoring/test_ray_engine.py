@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.audit.array_collection import random_pairs
-from truepair.audit.scoring import ray_engine
 from truepair.audit.scoring.by_embeddings import score_collection
 from truepair.data.formats.embeddings.files import open_embeddings
 from truepair.errors import InputError, TruepairError
@@ -101,7 +100,7 @@ def test_errors_of_workers_come_back_as_they_are(source, tmp_path, cluster):
 def test_a_worker_that_always_dies_ends_with_a_clear_error_and_what_is_scored_stays(
     source, tmp_path, cluster, monkeypatch
 ):
-    monkeypatch.setattr(ray_engine, "RETRIES", 0)
+    monkeypatch.setattr("truepair.cluster.RETRIES", 0)
     collection = killing(open_embeddings(source), tmp_path, 99)
     with pytest.raises(TruepairError, match="died on the rows 600 to 799, in each of 1 attempts"):
         score_collection(collection, tmp_path / "ray", engine="ray", workers=1, **OPTIONS)

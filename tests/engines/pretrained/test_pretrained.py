@@ -29,6 +29,7 @@ METHOD_OPTIONS = {
     "truepair": {"pieces": (3,)},
     "gsc": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1},
+    "decl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 PAIRS = 24

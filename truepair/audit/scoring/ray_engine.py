@@ -14,13 +14,12 @@ from typing import Any
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import chunk_bytes
 from truepair.audit.scoring.scoring_folder import Span
-from truepair.cluster import connected
+from truepair.cluster import connected, result_of, task_of
 from truepair.data.collection import EmbeddingCollection
 from truepair.device import threads
-from truepair.errors import TruepairError
 
-RETRIES = 5
 _QUEUED_PER_CORE = 2
+_KEPT = "what is scored is kept. Look for lack of memory there, and run the same audit again"
 
 
 def run_on_ray(
@@ -36,7 +35,7 @@ def run_on_ray(
     with `workers` cores (None: all), and stopped at the end. Errors are those of `score_collection`.
     """
     with connected(workers) as ray:
-        score = ray.remote(num_cpus=1, max_retries=RETRIES)(_score)
+        score = task_of(ray, _score)
         shared = ray.put(collection), ray.put(bank)
         most = workers or _QUEUED_PER_CORE * max(1, int(ray.cluster_resources().get("CPU", 1)))
         waiting = list(reversed(spans))
@@ -48,7 +47,8 @@ def run_on_ray(
                     running[score.remote(*shared, span.start, span.stop)] = span
                 (finished, *_), _ = ray.wait(list(running), num_returns=1)
                 span = running.pop(finished)
-                keep(span, _result(ray, finished, span))
+                what = f"the rows {span.start} to {span.stop - 1}"
+                keep(span, result_of(ray, finished, what, _KEPT))
         finally:
             for task in running:
                 ray.cancel(task, force=True)
@@ -57,18 +57,3 @@ def run_on_ray(
 def _score(collection: EmbeddingCollection, bank: Bank, start: int, stop: int) -> bytes:
     with threads(1):
         return chunk_bytes(collection, bank, start, stop)
-
-
-def _result(ray: Any, finished: Any, span: Span) -> bytes:
-    try:
-        data: bytes = ray.get(finished)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, TruepairError):
-            raise error.cause from None  # its own message, without Ray's traceback around it
-        raise
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
-        raise TruepairError(
-            f"the worker of Ray died on the rows {span.start} to {span.stop - 1}, in each of {RETRIES + 1} attempts "
-            f"({error}); what is scored is kept. Look for lack of memory there, and run the same audit again"
-        ) from error
-    return data

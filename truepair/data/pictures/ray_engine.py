@@ -12,16 +12,16 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from truepair.cluster import connected
+from truepair.cluster import connected, result_of, task_of
 from truepair.data.pictures.describing import Part, Places, describe_part, torch_threads
 from truepair.data.pictures.pictures import Place
 from truepair.encoders import encoder_of
 from truepair.encoders.encoder import Encoder
-from truepair.errors import InputError, TruepairError
+from truepair.errors import InputError
 
-_RETRIES = 5
 _QUEUED_PER_CORE = 4
 _PARTS_A_TASK = 8
+_KEPT = "what is described is kept. Look for lack of memory there, and run the same again"
 
 
 def on_ray(encoder: Encoder, place: Places, parts: Sequence[Sequence[int]], workers: int | None) -> Generator[Part]:
@@ -33,7 +33,7 @@ def on_ray(encoder: Encoder, place: Places, parts: Sequence[Sequence[int]], work
     """
     tasks = [parts[start : start + _PARTS_A_TASK] for start in range(0, len(parts), _PARTS_A_TASK)]
     with connected(workers) as ray:
-        describe = ray.remote(num_cpus=1, max_retries=_RETRIES)(_describe)
+        describe = task_of(ray, _describe)
         most = _QUEUED_PER_CORE * (workers or max(1, int(ray.cluster_resources().get("CPU", 1))))
         running: deque[Any] = deque()
         ahead = iter(tasks)
@@ -42,7 +42,8 @@ def on_ray(encoder: Encoder, place: Places, parts: Sequence[Sequence[int]], work
                 while len(running) < most and (coming := next(ahead, None)) is not None:
                     places = {row: place(row) for rows in coming for row in rows}
                     running.append(describe.remote(encoder.name, encoder.identity(), places, coming))
-                yield from _result(ray, running.popleft(), task)
+                what = f"the pictures {task[0][0]} to {task[-1][-1]}"
+                yield from result_of(ray, running.popleft(), what, _KEPT)
         finally:
             for left in running:
                 ray.cancel(left, force=True)
@@ -60,18 +61,3 @@ def _describe(name: str, identity: str, places: dict[int, Place], parts: Sequenc
 @lru_cache(maxsize=1)
 def _opened(name: str) -> Encoder:
     return encoder_of(name)
-
-
-def _result(ray: Any, running: Any, task: Sequence[Sequence[int]]) -> list[Part]:
-    try:
-        parts: list[Part] = ray.get(running)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, TruepairError):
-            raise error.cause from None  # its own message, without Ray's traceback around it
-        raise
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
-        raise TruepairError(
-            f"the worker of Ray died on the pictures {task[0][0]} to {task[-1][-1]}, in each of {_RETRIES + 1} "
-            f"attempts ({error}); what is described is kept. Look for lack of memory there, and run the same again"
-        ) from error
-    return parts

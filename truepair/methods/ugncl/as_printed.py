@@ -66,7 +66,7 @@ PRINTED = Preset(
     ),
     equations={
         "3: evidence": "methods.ugncl.method:UGNCL.evidence",
-        "3, as by default": "methods.ugncl.method:background_evidence",
+        "3, as by default": "correspondence.opinions:background_evidence",
         "4: both directions": "correspondence.opinions:bidirectional",
         "5, 6: opinion": "correspondence.opinions:opinions",
         "7: fusion": "correspondence.opinions:fuse_evidence",

@@ -10,7 +10,6 @@ uncertainty set, noisy ones not at all.
 from __future__ import annotations
 
 import logging
-import math
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory, fuse_opinions
 from truepair.correspondence.division import Part, divide_by_odds
 from truepair.correspondence.opinions import (
-    LARGEST_EXPONENT,
+    background_evidence,
     bidirectional,
     exponential_evidence,
     fuse_evidence,
@@ -253,23 +252,3 @@ def ranked(values: Tensor) -> Tensor:
     """The place of each value among all, (N,) in [0, 1): the share of the others that are not larger."""
     ascending = values.sort().values
     return (torch.searchsorted(ascending, values, right=True).float() - 1) / max(len(values), 1)
-
-
-def background_evidence(similarity: Tensor, *, temperature: float, background: float) -> Tensor:
-    """Evidence in units of the background, (B, B) > 0: η exp(s/τ) / mean over the other pairs' cells of exp(s/τ).
-
-    A cosine is free in its absolute level, and so is evidence made of it. Here a wrong partner gets η on average: a row
-    without anything that stands out has u = 1/(1 + η) in one view and 1/(1 + 2η + η²/B) in two, whatever the level.
-
-    Args:
-        similarity: (B, B) in [−1, 1]; the cells off the diagonal are the background.
-        temperature: τ > 0.
-        background: η > 0.
-    """
-    count = len(similarity)
-    scaled = similarity / temperature
-    if count == 1:
-        return background * torch.ones_like(scaled)
-    others = scaled[~torch.eye(count, dtype=torch.bool, device=scaled.device)]
-    level = torch.logsumexp(others, dim=0) - math.log(len(others))
-    return background * torch.exp((scaled - level).clamp(max=LARGEST_EXPONENT))
