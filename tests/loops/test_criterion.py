@@ -261,6 +261,8 @@ WHY = {
     "truepair": ({}, "taught by an average of its network's weights"),
     "ugncl": ({}, "compares 2 views of each image"),
     "decl": ({}, "reads all pairs before an epoch"),
+    "ncr": ({}, "trains 2 networks that teach each other"),
+    "bicro": ({}, "trains 2 networks that teach each other"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }

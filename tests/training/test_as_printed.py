@@ -33,6 +33,8 @@ TRAINING = {
     "rince": ((20, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # as GSC
     "rcl": ((30, 128, 2e-4, 15, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),  # the released script
     "decl": ((45, 128, 2e-4, 25, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
+    "ncr": ((45, 128, 2e-4, 35, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
+    "bicro": ((50, 128, 2e-4, 40, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
@@ -73,6 +75,14 @@ OPTIONS = {
         "evidence": "exp_tanh", "temperature": 0.1, "background": None, "kl_weight": 0.1, "divergence": "sum",
         "margin": 0.2, "hinge_weight": 0.8, "hinge_total": "sum", "warm_up_epochs": 5, "hardness": "printed",
         "least_negatives": 5,
+    },
+    "ncr": {
+        "margin": 0.2, "curve": 10.0, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "normal",
+        "noisy_from": 0.5, "co_train": True,
+    },
+    "bicro": {
+        "margin": 0.2, "curve": 10.0, "warm_up_epochs": 10, "warm_up_share": 0.3, "threshold": 0.5, "mixture":
+        "beta", "least_label": 0.5, "noisy_from": 0.5, "co_train": True,
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

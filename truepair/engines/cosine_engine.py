@@ -35,6 +35,9 @@ class CosineEngine(SingleViewEngine[Tensor]):
     def text_scores(self, texts: Tensor) -> Tensor:
         return self.scores(texts, texts)
 
+    def vectors(self, encoded: Tensor) -> Tensor:
+        return encoded
+
     def concatenate(self, parts: list[Tensor]) -> Tensor:
         return torch.cat(parts)
 

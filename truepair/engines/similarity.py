@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from truepair.engines.features import Features
+from truepair.errors import InputError
 
 if TYPE_CHECKING:
     from truepair.engines.subspaces import Parts
@@ -93,6 +94,14 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     def split_texts(self, texts: Any) -> tuple[Encoded, Parts | None]:
         """Encodings of B texts, and the parts they come from where the network has subspaces."""
         return self.encode_texts(texts), None
+
+    def vectors(self, encoded: Encoded) -> Tensor:
+        """One vector an item of either side, (n, D): its encoding, or the mean of its fragments.
+
+        Raises:
+            InputError: the network has several views or parts of an item.
+        """
+        raise InputError(f"{type(self).__name__} has no single vector an item: train one network with one view")
 
     def similarity(self, images: Encoded, texts: Encoded) -> Tensor:
         return self.as_similarity(self.scores(images, texts))

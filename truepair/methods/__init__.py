@@ -47,6 +47,8 @@ METHODS: dict[str, Place] = {
     "rince": Place("rince:RINCE", "rince:RINCEConfig"),
     "rcl": Place("rcl:RCL", "rcl:RCLConfig"),
     "decl": Place("decl.method:DECL", "decl.options:DECLConfig"),
+    "ncr": Place("ncr.method:NCR", "ncr.options:NCRConfig"),
+    "bicro": Place("bicro.method:BiCro", "bicro.options:BiCroConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

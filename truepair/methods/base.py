@@ -154,6 +154,16 @@ class NetworkForward:
         """What ranking losses see of every view, each (B, B) in [−1, 1]: the cosine, or tanh(r) of a logit."""
         return [self.engine.as_ranking(scores) for scores in self.view_scores]
 
+    @property
+    def image_vectors(self) -> Tensor:
+        """One vector an image, (B, D): its encoding, or the mean of its encoded regions."""
+        return self.engine.vectors(self.images)
+
+    @property
+    def text_vectors(self) -> Tensor:
+        """One vector a text, (B, D): its encoding, or the mean of its encoded words."""
+        return self.engine.vectors(self.texts)
+
     @cached_property
     def image_similarity(self) -> Tensor:
         """⟨I_i, I_j⟩, (B, B) float32: the images of the batch among themselves."""

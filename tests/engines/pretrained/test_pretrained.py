@@ -30,6 +30,8 @@ METHOD_OPTIONS = {
     "gsc": {"co_train": True},
     "ugncl": {"warm_up_epochs": 1},
     "decl": {"warm_up_epochs": 1},
+    "ncr": {"warm_up_epochs": 1},
+    "bicro": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 PAIRS = 24
@@ -73,7 +75,8 @@ def test_it_learns_and_is_kept_as_a_run_and_as_a_folder_of_transformers(models, 
             cosines(published, dev), run.model.similarity(dev), atol=2e-3 if tune == "heads" else 1e-5
         )
         assert not torch.allclose(cosines(published, dev), cosines(encoder_of(str(models[kind])), dev), atol=1e-4)
-    assert (run.path / "pretrained-b").is_dir() == (method == "gsc")
+    two = build_method(method, METHOD_OPTIONS.get(method)).networks == 2
+    assert (run.path / "pretrained-b").is_dir() == two
     card = (run.path / "pretrained" / "README.md").read_text()
     assert f"method: {method}" in card and "24 training pairs" in card and "mismatched" in card and "rsum" in card
     trained = load_file(run.folder.model)

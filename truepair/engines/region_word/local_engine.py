@@ -120,6 +120,10 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
     def represent_texts(self, features: Features) -> Fragments:
         return represented(features, self.text_attention)
 
+    def vectors(self, encoded: AnyFragments) -> Tensor:
+        fragments = padded_fragments(encoded)
+        return Features(fragments.vectors, fragments.lengths).pooled()
+
     def scores(
         self,
         images: AnyFragments,
