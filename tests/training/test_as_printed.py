@@ -35,6 +35,7 @@ TRAINING = {
     "decl": ((45, 128, 2e-4, 25, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "ncr": ((45, 128, 2e-4, 35, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "bicro": ((50, 128, 2e-4, 40, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
+    "l2rm": ((40, 128, 2e-4, 20, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
@@ -83,6 +84,10 @@ OPTIONS = {
     "bicro": {
         "margin": 0.2, "curve": 10.0, "warm_up_epochs": 10, "warm_up_share": 0.3, "threshold": 0.5, "mixture":
         "beta", "least_label": 0.5, "noisy_from": 0.5, "co_train": True,
+    },
+    "l2rm": {
+        "margin": 0.2, "temperature": 0.05, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "beta", "mass":
+        0.1, "epsilon": 0.01, "targets": "full", "rematch_weight": None,
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

@@ -26,6 +26,7 @@ OPTIONS = {
     "decl": {"warm_up_epochs": 1},
     "ncr": {"warm_up_epochs": 1},
     "bicro": {"warm_up_epochs": 1},
+    "l2rm": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 STAGE = {"truepair": 1}  # in which all of its loss is there

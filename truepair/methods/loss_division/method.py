@@ -39,6 +39,7 @@ class LossDivision(Method):
     The second network's fields end in `_b`.
     """
 
+    kept: ClassVar[tuple[str, ...]] = ("loss", "weight", "label")
     fields: ClassVar[PairFields] = Method.fields | dict(SHARED_FIELDS)
 
     def __init__(self, config: Any) -> None:
@@ -49,9 +50,8 @@ class LossDivision(Method):
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
         for suffix in self.suffixes:
-            memory.register("loss" + suffix, 0.0)
-            memory.register("weight" + suffix, 1.0)
-            memory.register("label" + suffix, 1.0)
+            for field in self.kept:
+                memory.register(field + suffix, 0.0 if field == "loss" else 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         if epochs <= self.config.warm_up_epochs:

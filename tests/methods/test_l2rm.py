@@ -1,0 +1,87 @@
+"""L2RM: which pairs learn what, and a plan that finds partners planted elsewhere."""
+
+import pytest
+import torch
+
+from tests.losses.test_rematching import loop_rematching
+from tests.methods.given import GivenForward, GivenNetwork, check_order_does_not_matter, remembering
+from tests.methods.test_ncr import plain_hinge
+from truepair.losses.rematching import symmetric_cross_entropy
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition, Stage
+from truepair.transport import sinkhorn
+
+PAIRS = 9
+IDS = torch.randperm(PAIRS, generator=torch.Generator().manual_seed(0))
+WEIGHT = torch.tensor([1.0, 0.25, 0.75, 0.5, 0.0, 1.0, 0.125, 0.375, 0.625])
+
+
+def position(epoch=20):
+    return EpochPosition(0, epoch, (Stage(25),))
+
+
+def matrix(seed=1):
+    return torch.rand(PAIRS, PAIRS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("options", [{}, {"targets": "full"}, {"rematch_weight": 0.7}])
+def test_losses_are_those_of_plain_loops(options):
+    method, similarity = build_method("l2rm", options), matrix()
+    memory = remembering(method, PAIRS, weight=WEIGHT)
+    found = method.batch_loss(GivenForward([GivenNetwork(similarity)], IDS), position(), memory).per_pair
+    weight = WEIGHT[IDS]
+    expected = [h if w > 0.5 else 0.0 for w, h in zip(weight, plain_hinge(similarity, [1.0] * PAIRS), strict=True)]
+    noisy = [row for row in range(PAIRS) if weight[row] <= 0.5]
+    among = similarity[noisy][:, noisy]
+    anew = loop_rematching(among, method.plan(among), 0.05, options.get("targets") != "full")
+    for row, value in zip(noisy, anew, strict=True):
+        expected[row] += value * options.get("rematch_weight", 1 / PAIRS)
+    assert found.tolist() == pytest.approx(expected, abs=1e-12, rel=1e-12)
+
+
+def test_the_plan_is_that_of_the_bordered_problem():
+    """POT and a plain solver agree on `partial_transport` in tests/transport; here, what is asked of it."""
+    method = build_method("l2rm", {"epsilon": 0.1, "mass": 0.3})
+    similarity = matrix()[:5, :5]
+    found = method.plan(similarity)
+    cost = (1 - similarity).fill_diagonal_(torch.inf)
+    spread = float(cost[cost < torch.inf].max() - cost.min())
+    bordered = torch.zeros(6, 6, dtype=torch.float64)
+    bordered[:5, :5], bordered[5, 5] = cost, torch.inf
+    mass = torch.tensor([0.2] * 5 + [0.7], dtype=torch.float64)
+    expected = sinkhorn(bordered, mass, mass, epsilon=0.1 * spread, tolerance=1e-10)[:5, :5]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    assert float(found.sum()) == pytest.approx(0.3, abs=1e-6)
+    assert found.diagonal().tolist() == [0.0] * 5
+
+
+def test_the_plan_finds_partners_that_were_exchanged():
+    similarity = 0.1 * matrix() + 0.8 * torch.eye(PAIRS).roll(1, dims=1)
+    plan = build_method("l2rm").plan(similarity)
+    assert plan.argmax(dim=1).tolist() == [*range(1, PAIRS), 0]
+
+
+def test_the_warm_up_is_the_robust_loss_and_equal_costs_make_a_plan():
+    method, similarity = build_method("l2rm"), matrix()
+    given = GivenForward([GivenNetwork(similarity)], IDS)
+    found = method.batch_loss(given, position(5), remembering(method, PAIRS)).per_pair
+    assert torch.equal(found, symmetric_cross_entropy(similarity))
+    plan = method.plan(torch.ones(4, 4, dtype=torch.float64))
+    torch.testing.assert_close(plan[~torch.eye(4).bool()], torch.full((12,), 0.1 / 12).double(), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("epoch", [3, 20])
+def test_order_does_not_matter(epoch):
+    given = GivenForward([GivenNetwork(matrix())], IDS)
+    check_order_does_not_matter(build_method("l2rm"), given, position(epoch), {"weight": WEIGHT}, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("noisy", [0, 1, PAIRS])
+def test_any_number_of_noisy_pairs_has_a_finite_gradient(noisy):
+    method, weight = build_method("l2rm"), torch.ones(PAIRS)
+    weight[:noisy] = 0
+    similarity = matrix().requires_grad_()
+    memory = remembering(method, PAIRS, weight=weight)
+    loss = method.batch_loss(GivenForward([GivenNetwork(similarity)], IDS), position(), memory).per_pair
+    loss.sum().backward()
+    assert bool(torch.isfinite(similarity.grad).all()) and bool(similarity.grad.any())
