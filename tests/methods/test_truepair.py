@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 import truepair
 from tests.training.test_resume import Stop, assert_same_run
 from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.division import upper_group
 from truepair.engines.config import GlobalConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
@@ -57,12 +58,11 @@ def prepared(labels=None, **options):
     method, memory = build_method("truepair", options), CorrespondenceMemory(PAIRS)
     method.prepare(memory)
     if labels is not None:
-        memory.write("label", None, labels)
+        memory.write("credit", None, labels)
     return method, memory, method.stages(5, 4)
 
 
-LABELS = torch.tensor([0.05, 0.1, 0.7, 1.0, 0.0, 0.3])
-BELIEVED = torch.tensor([0.0, 0.1, 0.7, 1.0, 0.0, 0.3])
+CREDIT = torch.tensor([0.0, 0.1, 0.7, 1.0, 0.0, 0.3])
 IDS = torch.tensor([3, 0, 5, 1, 4, 2])
 
 
@@ -78,11 +78,31 @@ def test_stages_follow_the_epochs():
     assert len(build_method("truepair", {"pieces": (), "labels": "given"}).stages(2, 1)) == 1
 
 
+def test_the_credit_of_a_pair_is_the_posterior_of_its_label_or_the_label():
+    generator = torch.Generator().manual_seed(0)
+    odds = torch.cat([torch.randn(60, generator=generator) - 5, torch.randn(140, generator=generator) + 2])
+    label = torch.sigmoid(odds)
+    for credit, expected in (("label", label * (label >= 0.1)), ("posterior", upper_group(label).float())):
+        method, memory = build_method("truepair", {"credit": credit}), CorrespondenceMemory(200)
+        method.prepare(memory)
+        memory.write("label", None, label)
+        method.start_epoch(EpochPosition(1, 1, method.stages(5, 4)), memory)
+        found = memory.read("credit")
+        believed = found > 0
+        torch.testing.assert_close(found[believed], expected[believed])
+        assert bool((expected[~believed] < 0.5).all())
+        assert torch.equal(method.taken_as_matched(memory), believed)
+    assert (believed[:60].float().mean() < 0.05) and (believed[60:].float().mean() > 0.95)
+    memory.write("label", None, torch.full((200,), 0.3))  # no two groups: the label
+    method.start_epoch(EpochPosition(1, 1, method.stages(5, 4)), memory)
+    assert torch.equal(memory.read("credit"), torch.full((200,), 0.3))
+
+
 def test_the_first_stage_has_no_teacher_and_later_ones_have():
-    method, memory, stages = prepared(LABELS, distillation=2.0, own_cell="kept")
+    method, memory, stages = prepared(CREDIT, distillation=2.0, own_cell="kept")
     similarity, taught = similarity_of(0), similarity_of(1)
     forward = GivenForward(similarity, taught, IDS)
-    alone = active_complementary(similarity, BELIEVED[IDS])
+    alone = active_complementary(similarity, CREDIT[IDS])
     assert torch.equal(method.batch_loss(forward, EpochPosition(0, 4, stages), memory).per_pair, alone)
     found = method.batch_loss(forward, EpochPosition(1, 1, stages), memory)
     expected = batch_distillation(similarity, 2 * taught)  # in the scale in which the engine learns
@@ -92,11 +112,11 @@ def test_the_first_stage_has_no_teacher_and_later_ones_have():
 
 def test_parts_are_parts_of_the_loss():
     similarity, taught = similarity_of(0), similarity_of(1)
-    alone = active_complementary(similarity, BELIEVED[IDS])
-    disbelieved = LABELS[IDS] < 0.1
+    alone = active_complementary(similarity, CREDIT[IDS])
+    disbelieved = CREDIT[IDS] == 0
 
     def loss(**options):
-        method, memory, stages = prepared(LABELS, **options)
+        method, memory, stages = prepared(CREDIT, **options)
         return method.batch_loss(GivenForward(similarity, taught, IDS), EpochPosition(1, 1, stages), memory).per_pair
 
     kept = batch_distillation(similarity, 2 * taught)
@@ -109,7 +129,7 @@ def test_parts_are_parts_of_the_loss():
         alone + batch_distillation(similarity, 2 * taught, target_temperature=0.1),
     )
     assert torch.equal(loss(distillation=0.0), alone)
-    torch.testing.assert_close(loss(scale=0.0), active_complementary(similarity, BELIEVED[IDS], scale=0.0) + removed)
+    torch.testing.assert_close(loss(scale=0.0), active_complementary(similarity, CREDIT[IDS], scale=0.0) + removed)
 
 
 def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
@@ -117,12 +137,12 @@ def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
     similarity, taught = similarity_of(0).requires_grad_(), similarity_of(1)
     gradients = []
     for of_itself in (0.0, 3.0):
-        method, memory, stages = prepared(LABELS, scale=0.0)  # the active part of a disbelieved pair is zero
-        changed = taught + of_itself * torch.diag((LABELS[IDS] < 0.1).float())
+        method, memory, stages = prepared(CREDIT, scale=0.0)  # the active part of a disbelieved pair is zero
+        changed = taught + of_itself * torch.diag((CREDIT[IDS] == 0).float())
         loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(1, 1, stages), memory)
         gradients.append(torch.autograd.grad(loss.per_pair.sum(), similarity)[0])
     assert torch.equal(*gradients)
-    assert (gradients[0].diagonal() == 0).tolist() == (LABELS[IDS] < 0.1).tolist()
+    assert (gradients[0].diagonal() == 0).tolist() == (CREDIT[IDS] == 0).tolist()
 
 
 def test_the_gradient_of_a_disbelieved_pair_is_bounded():
@@ -133,7 +153,7 @@ def test_the_gradient_of_a_disbelieved_pair_is_bounded():
         similarity = similarity.clone().requires_grad_()
         method, memory = build_method("truepair"), CorrespondenceMemory(size)
         method.prepare(memory)
-        memory.write("label", None, torch.zeros(size))
+        memory.write("credit", None, torch.zeros(size))
         forward = GivenForward(similarity, -similarity.detach(), torch.arange(size))
         loss = method.batch_loss(forward, EpochPosition(1, 1, method.stages(5, 4)), memory)
         (gradient,) = torch.autograd.grad(loss.per_pair[7], similarity)
@@ -149,7 +169,7 @@ def test_the_order_of_the_pairs_does_not_matter():
         GivenForward(similarity, taught, IDS),
         GivenForward(similarity[order][:, order], taught[order][:, order], IDS[order]),
     ):
-        method, memory, stages = prepared(LABELS)
+        method, memory, stages = prepared(CREDIT)
         loss = method.batch_loss(forward, EpochPosition(1, 1, stages), memory).per_pair
         found.append((loss, memory.read("seen_probability")))
     torch.testing.assert_close(found[0][0][order], found[1][0])
@@ -191,7 +211,7 @@ def fit(tiny, out, method, setup=SMALL, **more):
 
 
 def lines_of(run):
-    return [{name: value for name, value in line.items() if name != "distillation"} for line in run.metrics]
+    return [{key: line[key] for key in ("loss", "label_mean", "dev", "detection", "division")} for line in run.metrics]
 
 
 def test_without_what_is_new_it_is_crcl(tiny, tmp_path):
@@ -246,21 +266,20 @@ def test_a_run_cut_off_in_either_stage_ends_as_if_it_had_not_been(tiny, tmp_path
     assert_same_run(fit(tiny, tmp_path / "cut", method, resume=True).path, whole.path)
 
 
-@pytest.mark.parametrize("labels", [0.0, 1.0])
-def test_all_pairs_disbelieved_or_none(tiny, tmp_path, monkeypatch, labels):
+@pytest.mark.parametrize("credit", [0.0, 1.0])
+def test_all_pairs_disbelieved_or_none(tiny, tmp_path, monkeypatch, credit):
     """What is learned of the teacher does not need a single pair that is believed."""
     method = build_method("truepair", {"pieces": (3,)})
     start = type(method).start_epoch
 
     def believed(self, position, memory):
         scalars = start(self, position, memory)
-        memory.write("label", None, torch.full((memory.count,), labels))
+        memory.write("credit", None, torch.full((memory.count,), credit))
         return scalars
 
     monkeypatch.setattr(type(method), "start_epoch", believed)
     run = fit(tiny, tmp_path / "run", method)
     assert all(np.isfinite(line["loss"]) for line in run.metrics)
-    assert run.result["division"]["noisy"] == (96 if labels == 0 else 0)
 
 
 def test_two_pairs_and_captions_that_are_all_the_same_train_on(tiny, tmp_path):

@@ -31,9 +31,22 @@ def divide_by_odds(belief: Tensor) -> Tensor:
     Args:
         belief: (N,) in [0, 1].
     """
+    upper = upper_group(belief)
+    if upper is None:
+        return torch.full(belief.shape, int(Part.CLEAN))
+    return torch.where(upper >= 0.5, int(Part.CLEAN), int(Part.NOISY))
+
+
+def upper_group(belief: Tensor) -> Tensor | None:
+    """How probably each belief is of the upper one of the two groups that their log odds fall into, (N,) float64.
+
+    None where they do not fall into two groups.
+
+    Args:
+        belief: (N,) in [0, 1].
+    """
     odds = torch.logit(belief.double(), eps=CERTAIN).numpy()
     mixture = fit_mixture(odds)
     if not mixture.two_components:
-        return torch.full(belief.shape, int(Part.CLEAN))
-    clean = torch.from_numpy(mixture.posterior(odds)) >= 0.5
-    return torch.where(clean, int(Part.CLEAN), int(Part.NOISY))
+        return None
+    return torch.from_numpy(mixture.posterior(odds))

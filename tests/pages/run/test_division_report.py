@@ -40,7 +40,7 @@ FIELDS = {
     "triplet": {"seen_probability"},
     "infonce": {"seen_probability"},
     "crcl": {"label", "seen_similarity"},
-    "truepair": {"label", "seen_similarity"},
+    "truepair": {"label", "credit", "seen_similarity"},
     "gsc": {"seen_similarity", "seen_structure", "cross_modal", "intra_modal", "label"},
     "gsc-two": {
         "belief",

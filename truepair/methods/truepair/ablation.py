@@ -1,13 +1,10 @@
-"""The ablation of our own method: options that take one part away.
-
-What is new here are two parts, teacher and average; so each off alone is the other added alone to CRCL.
-"""
+"""The ablation of our own method: options that take one part away."""
 
 from __future__ import annotations
 
 from typing import Any
 
-NOTHING: dict[str, Any] = {"distillation": 0.0, "average_epochs": 0.0}
+NOTHING: dict[str, Any] = {"distillation": 0.0, "average_epochs": 0.0, "credit": "label"}
 """Without what is new here: the training of CRCL, number by number, with one piece before the last."""
 
 PARTS: dict[str, dict[str, Any]] = {
@@ -16,6 +13,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "disbelieved-only": {"taught": "disbelieved"},
     "own-kept": {"own_cell": "kept"},
     "no-complementary": {"scale": 0.0},
+    "label-credit": {"credit": "label"},
     "given-labels": {"labels": "given"},
 }
 """Each part off, alone."""

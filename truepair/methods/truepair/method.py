@@ -14,13 +14,15 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
-from truepair.correspondence.division import Part
+from truepair.correspondence.division import Part, upper_group
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.pair_field import PairField
 from truepair.methods.truepair.options import TruePairConfig
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
+
+HALF = 0.5
 
 PIECE = 0.8
 """Epochs of the stage before the last one, in units of those of the last one."""
@@ -37,6 +39,7 @@ class TruePair(Method):
     single_stage = MappingProxyType({"pieces": ()})
     fields = Method.fields | {
         "label": PairField("label", "y"),
+        "credit": PairField("credit", r"\hat{y}"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
     }
 
@@ -63,6 +66,7 @@ class TruePair(Method):
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
         memory.register("label", 1.0)  # every pair counts as matched at first
+        memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
@@ -73,10 +77,15 @@ class TruePair(Method):
             momentum = 0.0 if first else self.config.momentum
             label = momentum * label + (1 - momentum) * memory.read("seen_probability")
             memory.write("label", None, label)
-        return {
-            "label_mean": float(label.mean()),
-            "label_below_threshold": float((label < self.config.threshold).float().mean()),
-        }
+        credit = self.credit_of(label)
+        memory.write("credit", None, credit)
+        return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean())}
+
+    def credit_of(self, label: Tensor) -> Tensor:
+        """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved."""
+        upper = upper_group(label) if self.config.credit == "posterior" else None
+        credit, least = (label, self.config.threshold) if upper is None else (upper.float(), HALF)
+        return credit.masked_fill(credit < least, 0.0)
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """The active complementary loss on ŷ, and δ times the distillation of the stage before."""
@@ -84,10 +93,9 @@ class TruePair(Method):
         seen = matching_probability(similarity.detach(), temperature=config.temperature)
         memory.write("seen_probability", ids, seen)
         memory.write("seen_similarity", ids, similarity.diagonal())
-        label = memory.read("label", ids).to(similarity.device)
-        disbelieved = label < config.threshold
-        believed = label.masked_fill(disbelieved, 0.0)
-        loss = active_complementary(similarity, believed, temperature=config.temperature, scale=config.scale)
+        credit = memory.read("credit", ids).to(similarity.device)
+        disbelieved = credit == 0
+        loss = active_complementary(similarity, credit, temperature=config.temperature, scale=config.scale)
         if not position.stage or not config.distillation:
             return BatchLoss(loss, {})
         taught = batch_distillation(
@@ -113,4 +121,4 @@ class TruePair(Method):
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
-        return torch.where(memory.read("label") >= self.config.threshold, int(Part.CLEAN), int(Part.NOISY))
+        return torch.where(self.credit_of(memory.read("label")) > 0, int(Part.CLEAN), int(Part.NOISY))

@@ -32,8 +32,13 @@ class TruePairConfig(Options):
     labels: Literal["refined", "given"] = option(
         "refined", "labels of the loss: corrected over epochs and stages; or 1 as given"
     )
+    credit: Literal["posterior", "label"] = option(
+        "posterior",
+        "how far the loss believes a pair: how probably its label is of the upper one of the two groups of labels "
+        "(where there are not two: the label), or the label itself",
+    )
     momentum: float = option(0.8, "weight β of the old label in its update", **SHARE)
-    threshold: float = option(0.1, "pairs with labels below ε are disbelieved: their label counts as 0", **SHARE)
+    threshold: float = option(0.1, "where the label is the credit: pairs below ε are disbelieved", **SHARE)
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
     pieces: tuple[int, ...] | None = option(
         None,
