@@ -264,6 +264,7 @@ WHY = {
     "ncr": ({}, "trains 2 networks that teach each other"),
     "bicro": ({}, "trains 2 networks that teach each other"),
     "l2rm": ({}, "reads all pairs before an epoch"),
+    "osa": ({}, "reads all pairs before an epoch"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }

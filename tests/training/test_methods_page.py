@@ -73,7 +73,7 @@ def rows(preset):
 
 
 def shown(value):
-    if hasattr(value, "width"):
+    if hasattr(value, "gives_vectors"):
         return f"{value.name}: " + ", ".join(f"{key} {item}" for key, item in asdict(value).items())
     return "from other settings" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -26,6 +26,7 @@ class EngineConfig(Options, ABC):
 
     Attributes:
         name: of the engine, on the command line and in files.
+        starts_trained: whether it starts from a model that compares images with texts already.
         gives_vectors: whether it makes one vector an item, which methods that learn from class labels need.
         augments: whether its training batches are altered as `Augmentation` says.
         width: D of its encodings.
@@ -33,6 +34,7 @@ class EngineConfig(Options, ABC):
 
     name: ClassVar[str]
     gives_vectors: ClassVar[bool] = True
+    starts_trained: ClassVar[bool] = False
     augments: ClassVar[bool] = True
     width: int
 

@@ -50,6 +50,7 @@ METHODS: dict[str, Place] = {
     "ncr": Place("ncr.method:NCR", "ncr.options:NCRConfig"),
     "bicro": Place("bicro.method:BiCro", "bicro.options:BiCroConfig"),
     "l2rm": Place("l2rm.method:L2RM", "l2rm.options:L2RMConfig"),
+    "osa": Place("osa:OSA", "osa:OSAConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

@@ -207,6 +207,7 @@ class Method(ABC):
         fields: what it keeps of every pair, as pages show it; fields that are not named are shown under their own name.
         figure: the dev score that selects the best epoch: `rsum`, or `map` for methods that learn from class labels.
         learns_from_labels: whether it needs the classes of the pairs, and corrects these rather than the pairs.
+        trusts_the_start: whether it believes what the engine says before it is trained.
         single_stage: options with which it trains in one stage, so that the network never starts afresh.
         networks: networks trained side by side, each with parameters of its own.
         turns: passes over the pairs that an epoch takes, each in an order of its own.
@@ -228,6 +229,10 @@ class Method(ABC):
 
     def __init__(self, config: Any) -> None:
         self.config = config  # the method's own frozen dataclass
+
+    @property
+    def trusts_the_start(self) -> bool:
+        return False
 
     @property
     def similarity_temperature(self) -> float | None:

@@ -130,6 +130,7 @@ def fit(
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_labels(pairs, dev, test, chosen, setup.model)
+    check_start(chosen, setup.model)
     setup = setup.with_preparation(pairs)
     check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
@@ -201,6 +202,19 @@ def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Me
     assert pairs.labels is not None
     if len(set(pairs.labels.tolist())) < 2:
         raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
+
+
+def check_start(method: Method, model: EngineConfig) -> None:
+    """Refuse an engine that starts from nothing where the method believes what it says at the start.
+
+    Raises:
+        InputError: see above.
+    """
+    if method.trusts_the_start and not model.starts_trained:
+        raise InputError(
+            f"method {method.name} with warm_up_epochs 0 weighs the pairs by the model as it starts, and {model.name} "
+            f"starts from weights drawn anew; use --model pretrained, or a warm-up (--{method.name}-warm-up-epochs)"
+        )
 
 
 def by_rate(groups: ParameterGroups, own: dict[torch.nn.Parameter, float]) -> ParameterGroups:

@@ -30,6 +30,7 @@ class PretrainedConfig(EngineConfig):
 
     name: ClassVar[str] = "pretrained"
     augments: ClassVar[bool] = False
+    starts_trained: ClassVar[bool] = True
 
     encoder: str = field(default="")
     tune: Literal["heads", "lora", "full"] = option(
