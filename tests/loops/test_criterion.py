@@ -265,6 +265,7 @@ WHY = {
     "bicro": ({}, "trains 2 networks that teach each other"),
     "l2rm": ({}, "reads all pairs before an epoch"),
     "osa": ({}, "reads all pairs before an epoch"),
+    "in2r": ({}, "trains 2 networks that teach each other"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }

@@ -41,12 +41,17 @@ TRAINING = {
     "bicro": ((50, 128, 2e-4, 40, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "l2rm": ((40, 128, 2e-4, 20, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "osa": ((5, 256, 1e-5, 4, "adamw", 0.2, 0.0, 0.0), "pretrained", PRETRAINED),
+    "in2r": (
+        (41, 128, 5e-4, 16, "adamw", 1e-4, 0.2, 0.2),
+        "global",
+        {"width": 1024, "word_width": 300, "pooling": "gpo"},
+    ),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
     "uot-rcl": OF_LABELS,
 }
-FURTHER_DECAYS = {"gsc": (15, 0.2), "rince": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
+FURTHER_DECAYS = {"in2r": (15, 0.1), "gsc": (15, 0.2), "rince": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
 OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
@@ -96,6 +101,10 @@ OPTIONS = {
     },
     "osa": {
         "temperature": 0.05, "weight": "released", "warm_up_epochs": 0,
+    },
+    "in2r": {
+        "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "warm_up_epochs": 1, "threshold": 0.5,
+        "mixture": "normal", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

@@ -31,7 +31,7 @@ def needs_of(method: Method, stages: tuple[Stage, ...]) -> str:
         return "is taught by an average of its network's weights, and a criterion sees no weights"
     if method.turns > 1:
         return f"takes {method.turns} turns over the pairs in an epoch, and a criterion sees every pair once"
-    ends = [EpochPosition(number, stage.epochs, stages) for number, stage in enumerate(stages)]
-    if any(method.surveys(position) for position in ends):
+    epochs = ((number, epoch) for number, stage in enumerate(stages) for epoch in range(1, stage.epochs + 1))
+    if any(method.surveys(EpochPosition(*epoch, stages)) for epoch in epochs):
         return "reads all pairs before an epoch, and a criterion sees them as they are trained on"
     return ""

@@ -51,6 +51,7 @@ METHODS: dict[str, Place] = {
     "bicro": Place("bicro.method:BiCro", "bicro.options:BiCroConfig"),
     "l2rm": Place("l2rm.method:L2RM", "l2rm.options:L2RMConfig"),
     "osa": Place("osa:OSA", "osa:OSAConfig"),
+    "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

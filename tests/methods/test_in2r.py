@@ -1,0 +1,183 @@
+"""IN²R: prototypes against a plain look-up, what they do not depend on, and two networks from one start."""
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+import truepair
+from tests.losses.test_losses import loop_hinge
+from tests.methods.given import GivenForward, GivenNetwork, remembering
+from truepair.engines.config import GlobalConfig, SGRConfig
+from truepair.engines.retrieval_model import Needs, build_engine
+from truepair.errors import InputError
+from truepair.losses.rematching import symmetric_cross_entropy
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition, Stage
+from truepair.methods.in2r.prototypes import AuxiliaryRefiners, Refiner, Refiners
+from truepair.training.setup import Setup
+
+PAIRS, WIDTH = 20, 8
+BATCH = torch.tensor([2, 9, 0, 17, 5, 13, 11])  # of which 17, 13 and 11 are noisy
+WEIGHT = torch.linspace(1, 0, PAIRS)  # clean up to pair 9; of these 0 to 4 are no less than their mean
+
+
+def position(epoch=20, turn=0):
+    return EpochPosition(0, epoch, (Stage(25),), step=4 * turn, steps=4)
+
+
+def network(seed, rows=PAIRS):
+    draw = torch.Generator().manual_seed(seed)
+    images, texts = (normalize(torch.randn(rows, WIDTH, generator=draw, dtype=torch.float64), dim=1) for _ in range(2))
+    texts = normalize(images + 0.5 * texts, dim=1)
+    return GivenNetwork(images @ texts.T, images, texts)
+
+
+def surveyed(**options):
+    """A method that has seen all pairs, with the division as given."""
+    method = build_method("in2r", {"neighbours": 2, "co_train": False, **options})
+    memory = remembering(method, PAIRS)
+    whole = [network(seed) for seed in range(method.networks)]
+    ids = torch.arange(PAIRS)
+    for half in (ids[:10], ids[10:]):
+        method.survey(GivenForward([each.taken(half) for each in whole], half), position(), memory)
+    for suffix in method.suffixes:
+        memory.write("weight" + suffix, None, WEIGHT)
+    for suffix, teacher in zip(method.suffixes, reversed(method.suffixes), strict=True):
+        method.fill_bank(suffix, teacher, memory)
+    return method, memory, whole
+
+
+def loss_of(method, memory, networks, turn=0, refiners=None):
+    refiners = (refiners or Refiners(method.networks, WIDTH)).double()
+    return method.batch_loss(GivenForward(networks, BATCH, refiners), position(turn=turn), memory).per_pair
+
+
+def plain_prototype(own, keys, partners, banned, count):
+    """The mean of the partners of the nearest keys, of length 1."""
+    near = sorted((pair for pair in keys if pair != banned), key=lambda pair: -float(own @ keys[pair]))[:count]
+    return normalize(sum(partners[pair] for pair in near), dim=0)
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_the_loss_is_that_of_a_plain_look_up(turn):
+    method, memory, whole = surveyed(co_train=True)
+    learner, other = whole[turn].taken(BATCH), whole[1 - turn]
+    found = loss_of(method, memory, [each.taken(BATCH) for each in whole], turn)
+    images, texts = ([row.half().double() for row in side] for side in (other.images, other.texts))
+    bank_images, bank_texts = ({pair: side[pair] for pair in range(5)} for side in (images, texts))
+    noisy = [3, 5, 6]
+    rows = [(learner.images[row], learner.texts[row], int(BATCH[row])) for row in noisy]
+    to_text = torch.stack([plain_prototype(v, bank_images, bank_texts, pair, 2) for v, _, pair in rows])
+    to_image = torch.stack([plain_prototype(t, bank_texts, bank_images, pair, 2) for _, t, pair in rows])
+    anew = symmetric_cross_entropy(torch.stack([v for v, _, _ in rows]) @ to_text.T)
+    anew = (anew + symmetric_cross_entropy(to_image @ torch.stack([t for _, t, _ in rows]).T)) / 2
+    expected = [0.0] * len(BATCH)
+    for matrix, margin in ((learner.similarity, 0.2), (learner.image_similarity, 0.3), (learner.text_similarity, 0.3)):
+        for row, value in enumerate(loop_hinge(matrix, margin, 1)):
+            expected[row] += value if row not in noisy else 0.0
+    for row, value in zip(noisy, anew.tolist(), strict=True):
+        expected[row] += value / len(BATCH)
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_bank_holds_the_surest_pairs():
+    _, memory, whole = surveyed()
+    assert memory.noted("bank_ids").tolist() == [0, 1, 2, 3, 4]
+    assert torch.equal(memory.noted("bank_text"), whole[0].texts[:5].half())
+    assert surveyed(bank=3)[1].noted("bank_ids").tolist() == [0, 1, 2]
+
+
+def test_the_image_of_a_noisy_pair_does_not_learn_from_its_given_text():
+    method, memory, whole = surveyed()
+    given = whole[0].taken(BATCH)
+    given.images.requires_grad_()
+    places, refiners = torch.tensor([3, 5, 6]), Refiners(1, WIDTH).double()
+    gradients = []
+    for texts in (given.texts, given.texts.roll(1, dims=0)):
+        exchanged = GivenNetwork(given.similarity, given.images, texts)
+        exchanged.texts = texts.detach().requires_grad_()
+        loss = method.rematched(exchanged, BATCH[places], places, 0, refiners[0], memory)
+        gradients.append(torch.autograd.grad(loss.sum(), given.images)[0])
+    assert torch.equal(*gradients) and bool(gradients[0].any())
+
+
+def test_a_pair_in_the_bank_is_not_its_own_neighbour():
+    method, memory, whole = surveyed(neighbours=1)
+    memory.write("weight", None, torch.zeros(PAIRS))  # a newer division doubts pairs that the bank still holds
+    given, places = whole[0].taken(torch.arange(4)), torch.arange(4)
+    refiners = Refiners(1, WIDTH).double()
+    with_own = given.images @ given.texts.T
+    found = method.rematched(given, torch.arange(4), places, 0, refiners[0], memory)
+    assert not torch.allclose(found, symmetric_cross_entropy(with_own), atol=0.1)
+
+
+def test_neither_the_order_of_the_bank_nor_that_of_the_batch_matters():
+    method, memory, whole = surveyed()
+    torch.manual_seed(0)
+    refiners = Refiners(1, WIDTH)
+    for part in refiners[0]:
+        part.share.data.fill_(0.7)
+    found = loss_of(method, memory, [whole[0].taken(BATCH)], refiners=refiners)
+    order = torch.tensor([3, 1, 0, 4, 2])
+    for name in ("bank_ids", "bank_image", "bank_text"):
+        memory.note(name, memory.noted(name)[order])
+    torch.testing.assert_close(
+        loss_of(method, memory, [whole[0].taken(BATCH)], refiners=refiners), found, rtol=0, atol=1e-12
+    )
+    order = torch.tensor([6, 2, 0, 5, 1, 3, 4])
+    given = GivenForward([whole[0].taken(BATCH)], BATCH, refiners.double()).taken(order)
+    moved = method.batch_loss(given, position(), memory).per_pair
+    torch.testing.assert_close(moved, found[order], rtol=0, atol=1e-12)
+
+
+def test_a_refiner_starts_as_the_plain_mean_and_learns():
+    torch.manual_seed(0)
+    refiner, neighbours = Refiner(WIDTH), torch.randn(3, 4, WIDTH)
+    found = refiner(neighbours)
+    torch.testing.assert_close(found, normalize(neighbours.mean(dim=1), dim=1))
+    (found @ torch.randn(WIDTH)).sum().backward()
+    assert float(refiner.share.grad) != 0
+
+
+def test_a_bank_of_one_pair_leaves_noisy_pairs_alone():
+    method, memory, whole = surveyed(bank=1)
+    found = loss_of(method, memory, [whole[0].taken(BATCH)])
+    assert found[[3, 5, 6]].tolist() == [0.0] * 3
+
+
+def test_the_warm_up_compares_within_the_modalities_too():
+    method, given = build_method("in2r"), [network(0), network(1)]
+    memory = remembering(method, PAIRS)
+    found = method.batch_loss(GivenForward(given, torch.arange(PAIRS)), position(1, turn=1), memory).per_pair
+    matrices = (given[1].similarity, given[1].image_similarity, given[1].text_similarity)
+    torch.testing.assert_close(found, sum(symmetric_cross_entropy(matrix) for matrix in matrices))
+
+
+def test_both_networks_start_alike_and_part(tiny, tmp_path):
+    setup = Setup(model=GlobalConfig(width=8, word_width=8)).with_preparation(truepair.load(tiny))
+    engine = build_engine(setup.model, setup.preparation.sizes, Needs(networks=2))
+    AuxiliaryRefiners().build(engine)
+    first, second = (dict(each.named_parameters()) for each in engine.networks())
+    assert all(torch.equal(value, second[name]) and value is not second[name] for name, value in first.items())
+    options = {"epochs": 2, "minimum_count": 1, "learning_rate": 1e-2, "batch_size": 16}
+    run = truepair.fit(truepair.load(tiny), method="in2r", setup=setup, out=tmp_path / "run", **options)
+    first, second = (dict(each.named_parameters()) for each in run.model.engine.networks())
+    assert not any(torch.allclose(value, second[name], atol=1e-5) for name, value in first.items())
+
+
+def test_an_engine_without_vectors_is_refused(tiny, tmp_path):
+    small = Setup(model=SGRConfig(width=8, word_width=8, similarity_width=4))
+    with pytest.raises(InputError, match="in2r needs an engine of one vector an item"):
+        truepair.fit(truepair.load(tiny), method="in2r", setup=small, out=tmp_path / "run", minimum_count=1)
+
+
+def test_the_gradient_is_that_of_the_value():
+    method, memory, whole = surveyed()
+    places, refiners = torch.tensor([3, 5, 6]), Refiners(1, WIDTH).double()
+
+    def loss(images, texts):
+        given = GivenNetwork(images @ texts.T, images, texts)
+        return method.rematched(given, BATCH[places], places, 0, refiners[0], memory)
+
+    given = whole[0].taken(BATCH)
+    assert torch.autograd.gradcheck(loss, (given.images.clone().requires_grad_(), given.texts.clone().requires_grad_()))

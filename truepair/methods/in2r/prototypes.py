@@ -1,0 +1,66 @@
+"""From the neighbours of an item in the bank to the prototype of its missing partner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from truepair.errors import InputError
+from truepair.methods.auxiliary import AuxiliaryNetworks
+
+HEADS = 4
+
+
+class Refiner(nn.Module):
+    """Self-attention among k neighbours, added to them as far as it has learned to; their mean, of length 1.
+
+    The share that is added starts at 0, where a prototype is the plain mean: nothing but the loss that uses it teaches
+    a refiner. The order of the neighbours does not matter.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, HEADS if width % HEADS == 0 else 1, batch_first=True)
+        self.share = nn.Parameter(torch.zeros(()))
+
+    def forward(self, neighbours: Tensor) -> Tensor:
+        """(n, k, D) → (n, D)."""
+        normed = self.norm(neighbours)
+        attended, _ = self.attention(normed, normed, normed, need_weights=False)
+        return normalize((neighbours + self.share * attended).mean(dim=1), dim=1)
+
+
+class Refiners(nn.ModuleList):
+    """Of each network one for texts and one for images."""
+
+    def __init__(self, networks: int, width: int) -> None:
+        super().__init__(nn.ModuleList([Refiner(width), Refiner(width)]) for _ in range(networks))
+
+
+class AuxiliaryRefiners(AuxiliaryNetworks):
+    """The refiners, beside networks that start alike, so that vectors of one mean something to the other."""
+
+    def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
+        networks = engine.networks()
+        width = getattr(networks[0], "vector_width", None)
+        if width is None:
+            raise InputError("method in2r needs an engine of one vector an item; use --model global or mlp")
+        for network in networks[1:]:
+            network.load_state_dict(networks[0].state_dict())
+        return Refiners(len(networks), width)
+
+
+def nearest_partners(queries: Tensor, keys: Tensor, partners: Tensor, excluded: Tensor, count: int) -> Tensor:
+    """The partners of the k nearest keys of each query, (n, k, D); without a gradient.
+
+    Args:
+        queries: (n, D) and keys (M, D), compared by their product.
+        partners: (M, D), those of the keys.
+        excluded: (n, M) bool, keys that are not to be found; of each query at least k are left.
+    """
+    nearness = (queries.detach() @ keys.T).masked_fill(excluded, -torch.inf)
+    return partners[nearness.topk(count, dim=1).indices]
