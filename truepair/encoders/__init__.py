@@ -30,12 +30,6 @@ def _efficientnet() -> Encoder:
     return EfficientNet()
 
 
-def _whole_efficientnet() -> Encoder:
-    from truepair.encoders.efficientnet import WholeEfficientNet
-
-    return WholeEfficientNet()
-
-
 def _both() -> Encoder:
     from truepair.encoders.both import Both
 
@@ -51,7 +45,6 @@ def _transformers() -> Family:
 ENCODERS: dict[str, Callable[[], Encoder]] = {
     "both": _both,
     "efficientnet": _efficientnet,
-    "efficientnet-1280": _whole_efficientnet,
     "windows": _windows,
 }
 """Name → what makes the encoder; nothing is imported before that."""

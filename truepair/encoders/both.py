@@ -16,7 +16,7 @@ from truepair.encoders.windows import Windows
 
 
 class Both(Encoder):
-    """(16, 312) of a picture: what the network says of each of 4 x 4 regions, then what the windows there say."""
+    """(16, 376) of a picture: what the network says of each of 4 x 4 regions, then what the windows there say."""
 
     name = "both"
     regions, width = GRID**2, EfficientNet.width + Windows.width

@@ -16,7 +16,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 # blocks, kernel, stride of the first, expansion, channels
 STAGES = ((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112), (4, 5, 2, 6, 192),
           (1, 3, 1, 6, 320))  # fmt: skip
-STEM, WIDTH, CLASSES, SIDE = 32, 1280, 1000, 224
+STEM, HEAD, CLASSES, SIDE = 32, 1280, 1000, 224
+WIDTH = STAGES[-1][-1]
 
 
 def conv(into: int, out: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Conv2d:
@@ -50,7 +51,10 @@ class Block(nn.Module):
 
 
 class EfficientNetLite0(nn.Module):
-    """(B, 3, 224, 224) of (pixels − 127) / 128 to (B, 1280, 7, 7), the last map before the classifier `_fc`."""
+    """(B, 3, 224, 224) of (pixels − 127) / 128 to (B, 320, 7, 7): the linear bottleneck that the last block ends with.
+
+    What comes after it, up to the classes of ImageNet, is only read and checked with the rest of the weights.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,21 +65,21 @@ class EfficientNetLite0(nn.Module):
                 blocks.append(Block(into, out, kernel, 1 if place else stride, expansion))
                 into = out
         self._blocks = nn.ModuleList(blocks)
-        self._conv_head, self._bn1 = conv(into, WIDTH), nn.BatchNorm2d(WIDTH, 1e-3)
-        self._fc = nn.Linear(WIDTH, CLASSES)
+        self._conv_head, self._bn1 = conv(into, HEAD), nn.BatchNorm2d(HEAD, 1e-3)
+        self._fc = nn.Linear(HEAD, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.relu6(self._bn0(strided(self._conv_stem, x)))
         for block in self._blocks:
             x = block(x)
-        return F.relu6(self._bn1(self._conv_head(x)))
+        return x
 
     def fused(self) -> EfficientNetLite0:
         """The same function with every batch normalisation folded into its convolution, for inference only."""
         self.eval()
         for part in (self, *self._blocks):
             for name, norm in (("conv_stem", "bn0"), ("expand_conv", "bn0"), ("depthwise_conv", "bn1"),
-                               ("project_conv", "bn2"), ("conv_head", "bn1")):  # fmt: skip
+                               ("project_conv", "bn2")):  # fmt: skip
                 layer = getattr(part, f"_{name}", None)
                 if layer is not None:
                     setattr(part, f"_{name}", fuse_conv_bn_eval(layer, getattr(part, f"_{norm}")))
