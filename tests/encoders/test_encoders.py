@@ -75,9 +75,7 @@ def test_windows_are_the_descriptor(tmp_path):
 
 
 def test_an_unknown_name_and_a_folder_without_a_model(tmp_path):
-    with pytest.raises(
-        InputError, match="'clop' is none, nor a folder; expected one of both, efficientnet, windows"
-    ):
+    with pytest.raises(InputError, match="'clop' is none, nor a folder; expected one of both, efficientnet, windows"):
         encoder_of("clop")
     with pytest.raises(InputError, match="a folder without a model"):
         encoder_of(str(tmp_path))
