@@ -16,7 +16,7 @@ TABLES, SECTIONS = read_specs()
 
 @pytest.fixture
 def copy(tmp_path):
-    for file in ("README.md", "docs/results.md", "docs/audit.md", "docs/audit-estimate.png"):
+    for file in {"README.md", "docs/audit-estimate.png", *(section.file for section in SECTIONS)}:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     shutil.copytree(ROOT / "results", tmp_path / "results")
