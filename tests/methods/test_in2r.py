@@ -167,7 +167,7 @@ def test_both_networks_start_alike_and_part(tiny, tmp_path):
 
 def test_an_engine_without_vectors_is_refused(tiny, tmp_path):
     small = Setup(model=SGRConfig(width=8, word_width=8, similarity_width=4))
-    with pytest.raises(InputError, match="in2r needs an engine of one vector an item"):
+    with pytest.raises(InputError, match="in2r needs one vector an item, which sgr does not make"):
         truepair.fit(truepair.load(tiny), method="in2r", setup=small, out=tmp_path / "run", minimum_count=1)
 
 

@@ -46,12 +46,22 @@ TRAINING = {
         "global",
         {"width": 1024, "word_width": 300, "pooling": "gpo"},
     ),
+    "rcsl": (
+        (40, 256, 5e-4, 15, "adamw", 1e-4, 0.2, 0.2),
+        "global",
+        {"width": 1024, "word_width": 300, "pooling": "gpo"},
+    ),
     "ce": OF_LABELS,  # UOT-RCL, V-B
     "mrl": OF_LABELS,
     "elr-cmr": OF_LABELS,
     "uot-rcl": OF_LABELS,
 }
-FURTHER_DECAYS = {"in2r": (15, 0.1), "gsc": (15, 0.2), "rince": (15, 0.2)}  # 4.2: every 15 epochs, by 0.2
+FURTHER_DECAYS = {
+    "rcsl": (15, 0.1),
+    "in2r": (15, 0.1),
+    "gsc": (15, 0.2),
+    "rince": (15, 0.2),
+}  # 4.2: every 15 epochs, by 0.2
 OPTIONS = {
     "triplet": {"margin": 0.2, "warm_up_epochs": 0},
     "infonce": {"temperature": 0.05},
@@ -105,6 +115,10 @@ OPTIONS = {
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "warm_up_epochs": 1, "threshold": 0.5,
         "mixture": "normal", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
+    },
+    "rcsl": {
+        "margin": 0.2, "temperature": 0.03, "align_weight": 1.0, "uniform_weight": 1.0, "mining_weight": 1.0,
+        "mining_from": 0.625, "mine_once": True, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "normal",
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

@@ -27,6 +27,7 @@ OPTIONS = {
     "ncr": {"warm_up_epochs": 1},
     "bicro": {"warm_up_epochs": 1},
     "l2rm": {"warm_up_epochs": 1},
+    "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 STAGE = {"truepair": 1}  # in which all of its loss is there

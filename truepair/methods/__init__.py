@@ -52,6 +52,7 @@ METHODS: dict[str, Place] = {
     "l2rm": Place("l2rm.method:L2RM", "l2rm.options:L2RMConfig"),
     "osa": Place("osa:OSA", "osa:OSAConfig"),
     "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig"),
+    "rcsl": Place("rcsl.method:RCSL", "rcsl.options:RCSLConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

@@ -209,6 +209,7 @@ class Method(ABC):
         learns_from_labels: whether it needs the classes of the pairs, and corrects these rather than the pairs.
         trusts_the_start: whether it believes what the engine says before it is trained.
         single_stage: options with which it trains in one stage, so that the network never starts afresh.
+        needs_vectors: whether it compares encodings itself, as one vector an item.
         networks: networks trained side by side, each with parameters of its own.
         turns: passes over the pairs that an epoch takes, each in an order of its own.
         views: views of the images a network makes, by as many projections of the regions.
@@ -222,6 +223,7 @@ class Method(ABC):
     figure: ClassVar[str] = "rsum"
     learns_from_labels: ClassVar[bool] = False
     single_stage: ClassVar[Mapping[str, Any]] = {}
+    needs_vectors: ClassVar[bool] = False
     networks: int = 1
     turns: int = 1
     views: int = 1

@@ -130,7 +130,7 @@ def fit(
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_labels(pairs, dev, test, chosen, setup.model)
-    check_start(chosen, setup.model)
+    check_engine(chosen, setup.model)
     setup = setup.with_preparation(pairs)
     check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
@@ -204,12 +204,17 @@ def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Me
         raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
 
 
-def check_start(method: Method, model: EngineConfig) -> None:
-    """Refuse an engine that starts from nothing where the method believes what it says at the start.
+def check_engine(method: Method, model: EngineConfig) -> None:
+    """Refuse an engine without vectors, or one that starts from nothing, where the method needs the other.
 
     Raises:
         InputError: see above.
     """
+    if method.needs_vectors and not model.gives_vectors:
+        raise InputError(
+            f"method {method.name} needs one vector an item, which {model.name} does not make; use --model global, mlp "
+            "or pretrained"
+        )
     if method.trusts_the_start and not model.starts_trained:
         raise InputError(
             f"method {method.name} with warm_up_epochs 0 weighs the pairs by the model as it starts, and {model.name} "

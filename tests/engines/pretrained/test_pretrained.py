@@ -33,6 +33,7 @@ METHOD_OPTIONS = {
     "ncr": {"warm_up_epochs": 1},
     "bicro": {"warm_up_epochs": 1},
     "l2rm": {"warm_up_epochs": 1},
+    "rcsl": {"warm_up_epochs": 1},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 PAIRS = 24

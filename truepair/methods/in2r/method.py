@@ -32,6 +32,7 @@ class IN2R(LossDivision):
     name = "in2r"
     config: IN2RConfig
     printed = PRINTED
+    needs_vectors = True
     kept = ("loss", "weight")
 
     def __init__(self, config: IN2RConfig) -> None:
@@ -113,7 +114,7 @@ class IN2R(LossDivision):
             return loss
         anew = self.rematched(network, ids[noisy], noisy, index, refiners, memory)
         rematch_weight = 1 / len(weight) if config.rematch_weight is None else config.rematch_weight
-        return loss if anew is None else loss.index_add(0, noisy, rematch_weight * anew)
+        return loss if anew is None else loss.index_add(0, noisy, rematch_weight * anew.to(loss))
 
     def rematched(
         self,

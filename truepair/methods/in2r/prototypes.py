@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from truepair.errors import InputError
 from truepair.methods.auxiliary import AuxiliaryNetworks
 
 HEADS = 4
@@ -46,12 +45,9 @@ class AuxiliaryRefiners(AuxiliaryNetworks):
 
     def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
         networks = engine.networks()
-        width = getattr(networks[0], "vector_width", None)
-        if width is None:
-            raise InputError("method in2r needs an engine of one vector an item; use --model global or mlp")
         for network in networks[1:]:
             network.load_state_dict(networks[0].state_dict())
-        return Refiners(len(networks), width)
+        return Refiners(len(networks), networks[0].vector_width)
 
 
 def nearest_partners(queries: Tensor, keys: Tensor, partners: Tensor, excluded: Tensor, count: int) -> Tensor:

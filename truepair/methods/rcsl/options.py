@@ -1,0 +1,30 @@
+"""The options of RCSL; importable without torch, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from truepair.option import SHARE, Options, option
+
+
+@dataclass(frozen=True)
+class RCSLConfig(Options):
+    """Options of RCSL."""
+
+    margin: float = option(0.2, "margin α of a pair that counts as paired", above=0)
+    temperature: float = option(0.03, "temperature τ of matching with looked-up partners", above=0)
+    align_weight: float = option(1.0, "weight of the alignment of paired items", least=0)
+    uniform_weight: float = option(1.0, "weight of the uniformity of all items", least=0)
+    mining_weight: float = option(1.0, "weight of matching with looked-up partners; 0: none is looked up", least=0)
+    mining_from: float = option(
+        0.625, "share of the epochs before partners are looked up (the paper: 25 of 40)", **SHARE
+    )
+    mine_once: bool = option(False, "partners are looked up once, as released, rather than before each epoch")
+    warm_up_epochs: int = option(5, "first epochs, in which all pairs count as paired", least=0)
+    threshold: float = option(0.5, "pairs of a posterior above this are paired", **SHARE)
+    mixture: Literal["normal", "beta", "released"] = option(
+        "normal",
+        "the mixture of the losses that stands for the paper's knowledge of what is paired: two normal distributions "
+        "or two beta ones, asked whether there are two groups; or normal ones by a few steps, believed unasked",
+    )
