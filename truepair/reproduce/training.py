@@ -66,6 +66,8 @@ def training_cells(
 def measure_training(folder: str, data: str, options: list[str], places: Places) -> Record:
     run = train(places.source(data), options, places.runs / folder)
     config = run.read_config()
+    if isinstance(model := config["model"].get("encoder"), str):
+        config["model"]["encoder"] = Path(model).name  # wherever it lay
     return {
         "options": {name: config[name] for name in ("method", "model", "augmentation", "training") if name in config},
         "threads": config["threads"],
