@@ -55,6 +55,16 @@ def test_two_groups_are_found():
     assert np.mean((found.posterior(VALUES) > 0.5) == (np.arange(1000) >= 300)) > 0.95
 
 
+def test_the_group_of_the_larger_mean_comes_second_wherever_it_started(monkeypatch):
+    """Steps that end with the groups exchanged: the released codes then call the noisy pairs clean."""
+    real = beta_mixture._moments
+    monkeypatch.setattr(beta_mixture, "_moments", lambda x, share: real(x, share if share.min() == 1 else 1 - share))
+    monkeypatch.setattr(beta_mixture, "STEPS", 2)
+    found = fit_beta_mixture(VALUES)
+    assert found.means[0] < found.means[1]
+    assert np.all(np.diff(found.posterior(np.linspace(0, 1, 99))) >= -1e-12)
+
+
 def test_posteriors_never_fall():
     for groups in (
         (VALUES,),

@@ -105,3 +105,8 @@ def test_an_engine_without_vectors_is_refused(tiny, tmp_path):
     small = Setup(model=SGRConfig(width=8, word_width=8, similarity_width=4))
     with pytest.raises(InputError, match="rcsl needs one vector an item, which sgr does not make"):
         truepair.fit(truepair.load(tiny), method="rcsl", setup=small, out=tmp_path / "run", minimum_count=1)
+
+
+def test_looking_up_once_without_looking_up_is_refused():
+    with pytest.raises(InputError, match="mine_once is on and mining_weight is 0"):
+        build_method("rcsl", {"mine_once": True, "mining_weight": 0.0})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from truepair.errors import InputError
 from truepair.option import SHARE, Options, option
 
 
@@ -28,3 +29,10 @@ class RCSLConfig(Options):
         "the mixture of the losses that stands for the paper's knowledge of what is paired: two normal distributions "
         "or two beta ones, asked whether there are two groups; or normal ones by a few steps, believed unasked",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mine_once and self.mining_weight == 0:
+            raise InputError(
+                "mine_once is on and mining_weight is 0, with which no partner is looked up; leave one out"
+            )
