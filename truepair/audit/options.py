@@ -8,7 +8,9 @@ from typing import Literal
 
 from truepair.option import SHARE, Options, option
 
-STEPS = 500
+STEPS, WIDTH = 500, 256
+FEW, STEPS_OF_FEW, WIDTH_OF_FEW = 4000, 320, 128
+"""From fewer than 4,000 pairs a smaller model learns as much in half the time (docs/audit.md)."""
 LEAST_EPOCHS, MOST_EPOCHS = 6, 40
 
 
@@ -18,8 +20,15 @@ class CrossFitting(Options):
 
     folds: int = option(3, "folds; each pair is scored by the model of its own", least=2)
     method: str = option("crcl", "the robust method the models are trained by")
-    epochs: int | None = option(None, f"epochs of each model; default: {STEPS} steps, 6 to 40 epochs", least=1)
-    width: int = option(256, "width of the models' encodings", least=8)
+    epochs: int | None = option(
+        None,
+        f"epochs of each model; default: {STEPS} steps, of fewer than {FEW:,} pairs {STEPS_OF_FEW}, in {LEAST_EPOCHS} "
+        f"to {MOST_EPOCHS} epochs",
+        least=1,
+    )
+    width: int | None = option(
+        None, f"width of the models' encodings; default: {WIDTH}, of fewer than {FEW:,} pairs {WIDTH_OF_FEW}", least=8
+    )
     batch_size: int = option(128, "pairs of a training step", least=2)
     synthetic_share: float = option(
         0.03, "share of pairs mismatched on purpose that is added of each kind", above=0, below=1
@@ -27,11 +36,18 @@ class CrossFitting(Options):
     device: str = option("auto", "device to train and score on")
 
     def epochs_for(self, pairs: int) -> int:
-        """Epochs on so many pairs: about `STEPS` steps, so that few pairs are seen often enough."""
+        """Epochs on so many pairs: about as many steps as the option says, so that few pairs are seen often enough."""
         if self.epochs is not None:
             return self.epochs
-        steps = math.ceil(pairs / self.batch_size)
-        return min(max(math.ceil(STEPS / steps), LEAST_EPOCHS), MOST_EPOCHS)
+        steps = STEPS_OF_FEW if pairs < FEW else STEPS
+        epochs = math.ceil(steps / math.ceil(pairs / self.batch_size))
+        return min(max(epochs, LEAST_EPOCHS), MOST_EPOCHS)
+
+    def width_for(self, pairs: int) -> int:
+        """Width of a model of so many pairs."""
+        if self.width is not None:
+            return self.width
+        return WIDTH_OF_FEW if pairs < FEW else WIDTH
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def losses_of(pairs: Pairs, seed: int, runs: Path) -> Array:
 
     path, options = runs / "warm-up", CrossFitting()
     training = TrainingConfig(epochs=NCR_EPOCHS, batch_size=options.batch_size, seed=seed)
-    setup = Setup(training=training, model=GlobalConfig(width=options.width))
+    setup = Setup(training=training, model=GlobalConfig(width=options.width_for(len(pairs))))
     resume = (path / "config.json").exists()
     run = fit(pairs, method="infonce", setup=setup, out=path, resume=resume, progress=False)
     return np.log(np.maximum(remembered(run), 1e-12))

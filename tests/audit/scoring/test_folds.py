@@ -130,11 +130,18 @@ def test_captions_that_cannot_be_mismatched_are_refused_before_training():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "epochs"), [(100, 40), (1600, 39), (8000, 8), (12_800, 6), (1_000_000, 6), (128 * 50, 10)]
+    ("pairs", "epochs"),
+    [(100, 40), (1600, 25), (3999, 10), (4000, 16), (8000, 8), (12_800, 6), (1_000_000, 6), (128 * 50, 10)],
 )
-def test_epochs_are_about_500_steps_within_bounds(pairs, epochs):
+def test_epochs_are_about_500_steps_of_few_pairs_320_within_bounds(pairs, epochs):
     assert CrossFitting().epochs_for(pairs) == epochs
     assert CrossFitting(epochs=3).epochs_for(pairs) == 3
+
+
+@pytest.mark.parametrize(("pairs", "width"), [(100, 128), (3999, 128), (4000, 256), (1_000_000, 256)])
+def test_few_pairs_get_a_smaller_model(pairs, width):
+    assert CrossFitting().width_for(pairs) == width
+    assert CrossFitting(width=32).width_for(pairs) == 32
 
 
 @pytest.mark.parametrize(

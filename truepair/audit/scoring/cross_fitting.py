@@ -130,7 +130,7 @@ def train_fold(
     return fit(
         folds.pairs.take(trained_on),
         method=options.method,
-        setup=Setup(model=engine(width=options.width)),
+        setup=Setup(model=engine(width=options.width_for(len(trained_on)))),
         out=path,
         resume=kept.config.exists(),
         progress=progress.bars,
