@@ -7,7 +7,7 @@ import pytest
 
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.audit.verdict import share as room
-from truepair.audit.verdict.share import TAIL, Estimate, near_share, uniform_part
+from truepair.audit.verdict.share import HARD, Estimate, near_share, uniform_part
 
 
 def naive_uniform_part(given, synthetic, bins, grid, rounds):
@@ -55,7 +55,9 @@ def naive_near_share(both, given, synthetic, random_share, random_error):
     part = max(below / 2, 1 / len(given))
     variance = 1 / len(synthetic) + max(1 - part, 0) / (part * len(given))
     below_error = 2 * part * math.sqrt(variance)
-    error = math.sqrt(((both[2] - both[1]) / 4) ** 2 + random_error**2 + TAIL**2)
+    matched = (sum(quantiles) / len(quantiles) - both[0] / 2) / (1 - both[0]) if both[0] < 1 else 1.0
+    tail = HARD * min(max(1 - matched, 0.0), 0.5)
+    error = math.sqrt(((both[2] - both[1]) / 4) ** 2 + random_error**2 + tail**2)
     raw = both[0] - random_share
     counted = raw * max(0.0, 1 - (error / raw) ** 2) if raw > 0 else 0.0
     share = min(max(raw, 0.0), 1 - random_share)
