@@ -17,23 +17,30 @@ from truepair.reproduce.tables import Filled
 def estimate_picture(audits: Filled) -> Figure:
     """Estimated against true noise rate: a panel a data set and kind of noise, the diagonal is right."""
     groups = places_of(audits)
-    sets, measured = list(dict.fromkeys(data for data, _, _ in groups)), {kind for _, kind, _ in groups}
-    kinds = [kind for kind in KINDS if kind in measured] or [next(iter(KINDS))]
+    sets = list(dict.fromkeys(data for data, _, _ in groups))
+    noisy = {(kind, data) for data, kind, _ in groups}
+    drawn = [(kind, data) for kind in KINDS for data in sets if (kind, data) in noisy]
+    drawn = drawn or [(next(iter(KINDS)), data) for data in sets]
+    columns = min(3, len(drawn))
+    rows = -(-len(drawn) // columns)
     looks: dict[str, Any] = {
         "verdict": {"color": BLUE, "marker": "o", "label": "verdict, 95 % interval"},
         "similarity": {"color": ORANGE, "marker": "s", "linestyle": "--", "label": ESTIMATING["similarity"]},
         "loss mixture": {"color": SOFT, "marker": "^", "linestyle": ":", "label": ESTIMATING["loss mixture"]},
     }
     with styled():
-        figure = Figure(figsize=(COLUMN[0] * len(sets) * 0.75, COLUMN[1] * len(kinds)), dpi=DPI, layout="constrained")
-        panels = figure.subplots(len(kinds), len(sets), sharex=True, sharey=True, squeeze=False)
-        for i, kind in enumerate(kinds):
-            for k, data in enumerate(sets):
-                draw_panel(panels[i, k], groups, data, kind, looks)
-                panels[i, k].plot([0, 100], [0, 100], color=BLACK, linewidth=0.6, zorder=0)
-            panels[i, 0].set_ylabel("estimated noise rate (%)")
-        for axes in panels[-1]:
+        figure = Figure(figsize=(COLUMN[0] * columns * 0.75, COLUMN[1] * rows), dpi=DPI, layout="constrained")
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for axes, (kind, data) in zip(panels.flat, drawn, strict=False):
+            draw_panel(axes, groups, data, kind, looks)
+            axes.plot([0, 100], [0, 100], color=BLACK, linewidth=0.6, zorder=0)
+        for axes in panels.flat[len(drawn) :]:
+            axes.set_visible(False)
+        for axes in panels.flat[max(0, len(drawn) - columns) : len(drawn)]:  # the lowest of each column
             axes.set_xlabel("true noise rate (%)")
+            axes.tick_params(labelbottom=True)
+        for axes in panels[:, 0]:
+            axes.set_ylabel("estimated noise rate (%)")
         panels[0, 0].set(xlim=(-3, 73), ylim=(-3, 103))
         right = Line2D([], [], color=BLACK, linewidth=0.6, label="right")
         legend_above(figure, [*(Line2D([], [], **look) for look in looks.values()), right])
