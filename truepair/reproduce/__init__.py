@@ -1,5 +1,5 @@
 """The tables of the documentation, made again: `python -m truepair.reproduce list`, `run TABLE`, `report [TABLE]`.
 
 A table is data: `specs/` says which runs it holds, `results/TABLE.jsonl` keeps a line of each, `render/` shows them.
-Figures that the papers print have their place beside these, in `published/`.
+The tables that the papers print are in `published/` (`truepair reproduce`).
 """

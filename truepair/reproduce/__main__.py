@@ -10,7 +10,7 @@ from truepair.errors import TruepairError
 from truepair.reproduce.cells import Places
 from truepair.reproduce.figures.figure import draw, read_figures
 from truepair.reproduce.records import read_records
-from truepair.reproduce.report import report
+from truepair.reproduce.report import PRINT, report
 from truepair.reproduce.runner import chosen_cells, run_cells
 from truepair.reproduce.tables import read_specs
 
@@ -44,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder for the files [%(default)s]")
     command.set_defaults(command=draw_figure)
     command = commands.add_parser("report", help="put the tables and pictures into README.md and docs/")
-    command.add_argument("tables", nargs="*", metavar="TABLE", help="all, unless some are named")
+    command.add_argument("tables", nargs="*", metavar="TABLE", help="all, unless some are named; print: docs/print.md")
     command.add_argument(
         "--check", action="store_true", help="change nothing; fail where a file differs from its records"
     )
@@ -83,10 +83,11 @@ def draw_figure(options: argparse.Namespace) -> None:
 
 
 def report_tables(options: argparse.Namespace) -> int:
-    unknown = [name for name in options.tables if name not in TABLES]
+    known = [*TABLES, PRINT]
+    unknown = [name for name in options.tables if name not in known]
     if unknown:
-        raise TruepairError(f"{unknown[0]} is no table; there are {', '.join(TABLES)}")
-    changes = report(Path.cwd(), options.tables or [*TABLES], check=options.check)
+        raise TruepairError(f"{unknown[0]} is no table; there are {', '.join(known)}")
+    changes = report(Path.cwd(), options.tables or known, check=options.check)
     for change in changes:
         print(("differs: " if options.check else "written: ") + change)
     return 1 if options.check and changes else 0

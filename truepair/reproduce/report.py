@@ -9,6 +9,7 @@ from pathlib import Path
 
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
+from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import read_records, text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
@@ -18,6 +19,8 @@ from truepair.reproduce.tables import Filled, read_specs
 RENDER: dict[str, Callable[..., str]] = {
     render.__name__: render for render in (values, divisions, analyses, audits, embedding_audits, retraining)
 }
+PRINT = "print"
+"""The name of the page that shows the figures of the papers, beside the names of tables."""
 
 
 def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str]:
@@ -31,6 +34,8 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
             if "picture" in section.options:
                 path = (root / section.file).with_name(section.options["picture"])
                 changes += put_picture(path, filled[0], check=check)
+    if PRINT in names:
+        changes += put_text(root / "docs" / "print.md", "check of print", check_of_print(), check=check)
     return changes
 
 
