@@ -1,10 +1,12 @@
 """Sizes and purity of a division, and the division of beliefs that have no threshold of their own."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
-from truepair.correspondence.division import Part, divide_by_odds
+from truepair.correspondence.division import Part, divide_by_odds, upper_group
 from truepair.evaluation import division_record
 
 
@@ -35,3 +37,14 @@ def test_two_groups_of_odds_are_told_apart_where_a_threshold_of_a_half_is_not():
 )
 def test_one_group_is_clean(belief):
     assert (divide_by_odds(belief) == Part.CLEAN).all()
+    assert upper_group(belief) is None
+
+
+def test_the_upper_group_is_that_of_bayes_rule():
+    """Between the means of two normal distributions of log odds, of which the draws are known."""
+    odds = torch.cat([torch.randn(3000, generator=torch.Generator().manual_seed(1)) + mean for mean in (-4.0, 2.0)])
+    found = upper_group(torch.sigmoid(odds))
+    for value, posterior in zip(odds.tolist(), found.tolist(), strict=True):
+        if -4 < value < 2:
+            likelihoods = [math.exp(-((value - mean) ** 2) / 2) for mean in (-4.0, 2.0)]
+            assert posterior == pytest.approx(likelihoods[1] / sum(likelihoods), abs=0.15)
