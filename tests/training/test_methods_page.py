@@ -59,6 +59,12 @@ def section(name):
         ("Tables and figures", rows(printed.preset)),
     ):
         lines += ["", f"{title}:", "", *entries] if entries else []
+    other = [
+        f"`--printed-for {data}`: "
+        + ", ".join(f"{option} {shown(value)}" for part in change.values() for option, value in part.items())
+        for data, change in printed.preset.for_data.items()
+    ]
+    lines += ["", "For other data:", "", *(f"- {entry}" for entry in other)] if other else []
     for title, entries in (("Not said", printed.preset.silent), ("Not expressed", printed.preset.not_expressed)):
         lines += ["", f"{title}:", "", *(f"- {entry}" for entry in entries)] if entries else []
     return "\n".join([*lines, "", f"Kept of every pair: {', '.join(kept(name))}.", ""])

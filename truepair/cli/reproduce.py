@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+from truepair.cli.options import whole
 from truepair.cli.shared import add_command
+from truepair.errors import InputError
 
 DESCRIPTION = """\
-Without TABLE: lists the published tables that are known. With TABLE: shows it as printed, doubtful rows marked."""
+Without TABLE: lists the published tables that are known. With TABLE: shows it as printed, doubtful rows marked. With
+--data as well: runs its rows with each paper's own settings, and shows ours, printed and the difference. A run that was
+stopped goes on with the same command; rows of several tables that need the same run share it."""
 
 EPILOG = """\
 examples:
   truepair reproduce
-  truepair reproduce crcl-1"""
+  truepair reproduce crcl-1
+  truepair reproduce crcl-1 --data data/f30k_precomp --dry-run
+  truepair reproduce crcl-1 --data data --rows CRCL NCR --noise 0.4 --seeds 0 1 2 --out reproduced"""
 
 
 def add_reproduce(commands: Any) -> None:
     about = "the tables that papers print: list them, show one, run its rows beside the printed figures"
     parser = add_command(commands, "reproduce", run_reproduce, about, DESCRIPTION, EPILOG)
     parser.add_argument("table", nargs="?", metavar="TABLE", help="a published table, such as crcl-1")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="data sets as the field distributes them, or their folder",
+    )
+    parser.add_argument("--rows", nargs="+", default=[], metavar="METHOD", help="these printed names only")
+    parser.add_argument("--noise", nargs="+", default=[], metavar="RATE", help="these noise rates only, as printed")
+    parser.add_argument("--seeds", nargs="+", type=whole, default=[0], metavar="N", help="seeds [default: 0]")
+    parser.add_argument(
+        "--noise-index", type=Path, metavar="FOLDER", help="the field's index files; default: drawn by the seed"
+    )
+    parser.add_argument("--jobs", type=whole, default=1, metavar="N", help="runs at a time, one CPU thread each [1]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("reproduced"), metavar="DIR", help="records, runs and page [reproduced]"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="check the data and show the commands; run nothing")
 
 
 def run_reproduce(options: argparse.Namespace) -> None:
@@ -27,7 +52,28 @@ def run_reproduce(options: argparse.Namespace) -> None:
     from truepair.reproduce.published.views import list_of_tables, view_of
 
     if options.table is None:
+        if options.data:
+            raise InputError("--data needs a TABLE; truepair reproduce lists them")
         print(list_of_tables())
         return
     table = printed_table(options.table)
-    print(view_of(table, table.rows))
+    if options.data is None:
+        print(view_of(table, table.rows))
+        return
+    from truepair.reproduce.published.command import Asked, planned, reproduce, show_plan
+
+    if options.jobs < 1:
+        raise InputError(f"--jobs is {options.jobs}; expected at least 1")
+    asked = Asked(
+        data=options.data,
+        methods=options.rows,
+        rates=options.noise,
+        seeds=options.seeds,
+        index=options.noise_index,
+        jobs=options.jobs,
+        out=options.out,
+    )
+    if options.dry_run:
+        print(show_plan(*planned(table, asked), asked.seeds))
+    else:
+        print(reproduce(table, asked))

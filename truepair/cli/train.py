@@ -66,6 +66,12 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         default=argparse.SUPPRESS,
         help="every setting of the method's paper; another option that contradicts one is refused",
     )
+    parser.add_argument(
+        "--printed-for",
+        metavar="DATA",
+        default=argparse.SUPPRESS,
+        help="with --as-printed: the settings that the paper has for these data (coco, cc152k, …; docs/methods.md)",
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
         "--quiet", action="store_true", help="no progress bar (there is none without a terminal anyway)"
@@ -135,6 +141,8 @@ def job_of(options: argparse.Namespace) -> Any:
     for option, names in options_of_others(options, engine_configs(), model):
         owners = " and ".join(names)
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
+    if hasattr(options, "printed_for") and not hasattr(options, "as_printed"):
+        raise InputError("--printed-for chooses among the settings of a paper; it needs --as-printed")
     if getattr(options, "as_printed", False):
         return printed_job(options, data, method)
     kind = engine_config(model)
@@ -167,7 +175,7 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup
 
-    printed = as_printed(method, options.model)
+    printed = as_printed(method, options.model, getattr(options, "printed_for", None))
     preset, model = printed.preset, printed.model
     settings: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
         "method": (METHODS[method].options, f"{method}-", preset.method),

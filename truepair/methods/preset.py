@@ -19,6 +19,7 @@ class Preset:
         models: the engines that the paper reports, by name; the first one unless another is asked for.
         method: options of the method.
         training: options of `truepair.training.config.TrainingConfig`.
+        for_data: name of other data, such as "coco" → what is printed for them instead, by "method" and "training".
         augmentation: how training batches are altered.
         idle: options of the method that have no effect beside the above, and the one of these that takes it from them.
         reasons: why the default here is another, for each option above of which it is: "method.NAME", "training.NAME",
@@ -35,6 +36,7 @@ class Preset:
     training: dict[str, Any]
     reasons: Mapping[str, str]
     augmentation: Augmentation = field(default_factory=lambda: Augmentation(word_share=0.0, region_share=0.0))
+    for_data: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     idle: Mapping[str, str] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
     not_expressed: tuple[str, ...] = ()

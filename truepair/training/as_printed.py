@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from truepair.data.config import Augmentation
@@ -13,6 +13,8 @@ from truepair.methods.base import Method
 from truepair.methods.preset import Preset
 from truepair.training.config import TrainingConfig
 from truepair.training.setup import Setup
+
+OTHER_DATA = "the default is for all data"
 
 
 @dataclass(frozen=True)
@@ -66,27 +68,39 @@ class AsPrinted:
         differing.append(("model", self.model, GlobalConfig()))
         reasons = self.preset.reasons
         return tuple(
-            Departure(option, value, default, reasons[option])
+            Departure(option, value, default, reasons.get(option, OTHER_DATA))
             for option, value, default in differing
             if value != default
         )
 
 
-def as_printed(method: str, model: str | None = None) -> AsPrinted:
+def as_printed(method: str, model: str | None = None, data: str | None = None) -> AsPrinted:
     """A method in its paper's every setting and equation that options express.
 
     Args:
         method: its name.
         model: one of the engines that the paper reports; None for the first of them.
+        data: which data, of those for which the paper has settings of their own; None for its first ones.
 
     Raises:
-        InputError: there is no such method, it has no printed settings, or the paper reports no such engine.
+        InputError: there is no such method, it has no printed settings, or the paper reports no such engine or has no
+            settings of its own for the data.
     """
     if method not in METHODS:
         raise InputError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
     preset = METHODS[method].method.printed
     if preset is None:
         raise InputError(f"method {method} has no settings as printed")
+    if data is not None:
+        if data not in preset.for_data:
+            known = ", ".join(preset.for_data) or "none"
+            raise InputError(f"{preset.source}: settings of their own have {known}, not {data}; leave it out")
+        change = preset.for_data[data]
+        preset = replace(
+            preset,
+            method={**preset.method, **change.get("method", {})},
+            training={**preset.training, **change.get("training", {})},
+        )
     model = model or next(iter(preset.models))
     if model not in preset.models:
         raise InputError(f"{preset.source} reports {' and '.join(preset.models)}, not {model}; choose one of them")

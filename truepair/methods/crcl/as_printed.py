@@ -29,6 +29,11 @@ PRINTED = Preset(
         **DECAY_ONCE,
     },
     augmentation=Augmentation(word_share=0.2, region_share=0.2),  # "the size augmentation" of VSE∞
+    for_data={
+        "coco": {"method": {"pieces": (4, 4, 4)}, "training": {"epochs": 22, "decay_after": 12}},
+        "cc152k": {"training": {"epochs": 42, "decay_after": 20}},
+        "cc152k-vse": {"training": {"decay_after": 17}},
+    },
     reasons={
         **COMMON,
         "method.pieces": "in proportion to the epochs: short pieces of short training refine nothing",
@@ -53,8 +58,5 @@ PRINTED = Preset(
         "Fig. 3": "`--crcl-temperature`, `--crcl-momentum`, `--crcl-threshold`",
         "Fig. 4": "figure `crcl-4`, of the table `crcl-losses`",
     },
-    not_expressed=(
-        ENCODERS,
-        "MS-COCO has 22 epochs (pieces 4,4,4, decay after 12), CC152K 32 (after 17) or 42 (after 20): give these",
-    ),
+    not_expressed=(ENCODERS,),
 )

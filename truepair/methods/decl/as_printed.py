@@ -28,6 +28,17 @@ PRINTED = Preset(
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
+    for_data={
+        "noise60": {"method": {"warm_up_epochs": 2}, "training": {"epochs": 42, "decay_after": 22}},
+        "coco": {
+            "method": {"warm_up_epochs": 2},
+            "training": {"epochs": 22, "decay_after": 12, "learning_rate": 5e-4},
+        },
+        "coco-noise60": {
+            "method": {"warm_up_epochs": 1},
+            "training": {"epochs": 21, "decay_after": 11, "learning_rate": 5e-4},
+        },
+    },
     reasons={
         **COMMON,
         "method.evidence": "a cosine is free in its level: evidence is counted in units of the background, as in UGNCL",
@@ -42,8 +53,6 @@ PRINTED = Preset(
     ),
     not_expressed=(
         "DECL-SGRAF averages the evidence of one SGR and one SAF run; evaluate the two together: the mean of σ(r)",
-        "from 60 % noise on the warm-up has 2 epochs; MS-COCO has 22 epochs at 5e-4, warm-up 2 (1 from 60 %), decay "
-        "10 epochs after it: give these",
     ),
     equations={
         "evidence": "correspondence.opinions:exponential_evidence",

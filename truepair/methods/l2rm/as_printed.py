@@ -27,6 +27,10 @@ PRINTED = Preset(
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
+    for_data={
+        "coco": {"method": {"warm_up_epochs": 10, "epsilon": 0.07}, "training": {"epochs": 30, "decay_after": 20}},
+        "cc152k": {"method": {"warm_up_epochs": 10, "epsilon": 0.07}, "training": {"epochs": 50, "decay_after": 30}},
+    },
     reasons={
         **COMMON,
         "method.targets": "normalised, a row of which next to nothing was moved has a full target all the same",
@@ -43,7 +47,6 @@ PRINTED = Preset(
         "the learned cost: there a linear map of a row of the batch, which depends on the order of its pairs, starts "
         "at 1 − S and is taught to be 0 for clean pairs, with nothing to keep other costs up; here the cost is 1 − S",
         "dev may choose an epoch of the warm-up there",
-        "MS-COCO has 30 epochs (warm-up 10, decay 10 after it), CC152K 50 (10, 20): give these",
     ),
     equations={
         "warm-up loss R": "losses.rematching:symmetric_cross_entropy",

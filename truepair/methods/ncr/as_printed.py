@@ -25,6 +25,10 @@ PRINTED = Preset(
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
+    for_data={
+        "coco": {"method": {"warm_up_epochs": 10}, "training": {"epochs": 30, "decay_after": 20}},
+        "cc152k": {"method": {"warm_up_epochs": 10}, "training": {"epochs": 50, "decay_after": 40}},
+    },
     reasons=COMMON,
     silent=(
         "how the mixture is fitted: to the largest likelihood; the released code takes ten steps (mixture released), "
@@ -40,7 +44,6 @@ PRINTED = Preset(
         "published figures were made with is not known",
         "clean and noisy pairs come in batches of their own there, and A trains an epoch before B; here both learn "
         "from every batch, in which a noisy pair's items are sound negatives",
-        "MS-COCO has 30 epochs (warm-up 10, decay 10 after it), CC152K 50 (10, 30): give these",
     ),
     equations={
         "ranking loss ℓ": "losses.ranking:hinge_ranking",

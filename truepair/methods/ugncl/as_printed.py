@@ -38,6 +38,7 @@ PRINTED = Preset(
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
+    for_data={"coco": {"method": {"warm_up_epochs": 2}, "training": {"epochs": 22}}},
     reasons={
         **COMMON,
         "method.evidence": "printed, no uncertainty exceeds 1/3 and no pair is hard (eq. 3 against p = 0.5)",
@@ -62,7 +63,6 @@ PRINTED = Preset(
         "eq. 2 prints the soft margin without its factor, and eq. 17 the odds as 1/(u − 1): misprints, not followed",
         "eq. 17 as it is gives a hard-clean pair (u ≥ 0.5) at most half of its soft margin, and in a run 0.2 % of it "
         "(median): the paper's own flaw, kept",
-        "MS-COCO has 20 epochs after a warm-up of 2",
     ),
     equations={
         "3: evidence": "methods.ugncl.method:UGNCL.evidence",

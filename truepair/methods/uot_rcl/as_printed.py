@@ -30,6 +30,7 @@ PRINTED = Preset(
         "keep_labels": False,
     },
     training=LABEL_TRAINING,
+    for_data={"nuswide10": {"training": {"batch_size": 500}}},
     reasons={
         **LABEL_REASONS,
         "method.warm_up_epochs": "two short epochs predict no class yet",
@@ -50,5 +51,5 @@ PRINTED = Preset(
         "whether a pair is one of its own nearest samples: it is",
         "the widths of the hidden layers: 4096 as in MRL",
     ),
-    not_expressed=("features are VGG-19 and Doc2Vec: give them as data", "NUS-WIDE has batches of 500"),
+    not_expressed=("features are VGG-19 and Doc2Vec: give them as data",),
 )

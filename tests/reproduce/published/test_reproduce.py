@@ -1,0 +1,268 @@
+"""Rows of the papers' tables resolve to runnable configurations on data in the field's exact layout, and run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import write_tiny_precomp
+from truepair.cli.main import build_parser, main
+from truepair.cli.train import job_of
+from truepair.errors import InputError
+from truepair.methods import build_method
+from truepair.reproduce.published import configurations, data_sets
+from truepair.reproduce.published.command import Asked, planned
+from truepair.reproduce.published.configurations import NotBuilt, configuration_of
+from truepair.reproduce.published.data_sets import DataSet, find_sources, read_data_sets
+from truepair.reproduce.published.printed import all_rows, printed_table, read_printed
+
+
+def write_layout(folder, name):
+    """A data set with its published counts, in features of one region of width 2: zeros that take no disk."""
+    data = read_data_sets()[name]
+    place = folder / data.folder
+    place.mkdir()
+    for split, (images, captions) in data.splits.items():
+        rows = images if split == "train" else captions  # dev and test hold every image once a caption
+        np.lib.format.open_memmap(place / f"{split}_ims.npy", mode="w+", dtype=np.float16, shape=(rows, 1, 2))
+        if name == "cc152k":
+            (place / f"{split}_caps.tsv").write_text("".join(f"{k}\ta\n" for k in range(captions)))
+        else:
+            (place / f"{split}_caps.txt").write_text("a\n" * captions)
+    return place
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory):
+    """A folder with Flickr30K, MS-COCO and CC152K as the field distributes them."""
+    folder = tmp_path_factory.mktemp("field")
+    for name in ("f30k", "coco", "cc152k"):
+        write_layout(folder, name)
+    return folder
+
+
+def asked(*data, **others):
+    given = {"methods": [], "rates": [], "seeds": [0], "index": None, "jobs": 1, "out": Path("x"), **others}
+    return Asked(data=data, **given)
+
+
+PIXELS_AND_OTHERS = [
+    name for name, table in read_printed().items() if {*table.data} <= {"f30k", "coco1k", "coco5k", "cc152k"}
+]
+JOBS: dict[str, object] = {}
+
+
+def job(words):
+    """The job that a command line describes."""
+    if words not in JOBS:
+        JOBS[words] = job_of(build_parser().parse_args(["train", *words.split()]))
+    return JOBS[words]
+
+
+@pytest.mark.parametrize("name", PIXELS_AND_OTHERS)
+def test_every_row_runs_or_says_why_not(layouts, name):
+    table = printed_table(name)
+    ready, left = planned(table, asked(layouts))
+    rows = {plan.row.name for plan in ready}
+    for row in table.rows:
+        if isinstance(configuration_of(table, row), NotBuilt):
+            assert row.name not in rows
+            assert any(line.startswith(f"{row.method}, {row.data}, {row.rate}: not built: ") for line in left)
+        else:
+            assert row.name in rows
+    for plan in ready:
+        for network in plan.configuration.networks:
+            found = job(" ".join([plan.data.name, *plan.words(network, 0)]))
+            build_method(found.method, found.method_options)
+            assert found.data.noise == (plan.row.noise or 0)
+            assert found.data.noise_kind == ("image" if name == "disncl-1" and plan.row.noise else "caption")
+
+
+def test_methods_that_are_built_are_not_listed_as_missing():
+    """A method of `METHODS` named like a printed one has rows that run."""
+    from truepair.methods import METHODS
+
+    built = {name.lower() for name in METHODS}
+    for row in all_rows():
+        if row.method.lower() in built and row.data != "nuswide":
+            table = next(t for t in read_printed().values() if (t.paper, t.number) == (row.paper, row.number))
+            assert not isinstance(configuration_of(table, row), NotBuilt), row.name
+
+
+def test_settings_are_those_of_the_data_and_the_noise(layouts):
+    ready, _ = planned(printed_table("crcl-1"), asked(layouts, methods=["CRCL", "DECL"], rates=["0.2", "0.6"]))
+    jobs = {
+        (plan.row.method, plan.row.data, plan.row.rate): job(
+            " ".join([plan.data.name, *plan.words(plan.configuration.networks[0], 0)])
+        )
+        for plan in ready
+    }
+    crcl = jobs["CRCL", "coco1k", "0.2"]
+    assert crcl.setup.training.epochs == 22 and crcl.method_options["pieces"] == (4, 4, 4)
+    assert jobs["CRCL", "f30k", "0.2"].setup.training.epochs == 32
+    warm_up = {key[1:]: job.method_options["warm_up_epochs"] for key, job in jobs.items() if key[0] == "DECL"}
+    assert warm_up == {("f30k", "0.2"): 5, ("f30k", "0.6"): 2, ("coco1k", "0.2"): 2, ("coco1k", "0.6"): 1}
+
+
+def test_the_two_scores_of_coco_share_a_run(layouts):
+    ready, _ = planned(printed_table("crcl-6"), asked(layouts, methods=["SGR"], rates=["0.2"]))
+    one = next(plan for plan in ready if plan.row.data == "coco1k")
+    five = next(p for p in planned(printed_table("gsc-4"), asked(layouts))[0] if p.row.method == "NCR")
+    ncr = next(
+        p
+        for p in planned(printed_table("crcl-1"), asked(layouts, methods=["NCR"], rates=[five.row.rate]))[0]
+        if p.row.data == "coco1k"
+    )
+    assert five.run_name(five.configuration.networks[0], 0) == ncr.run_name(ncr.configuration.networks[0], 0)
+    assert one.data.score["coco1k"] == "--split testall --folds 5" and five.data.score["coco5k"] == "--split testall"
+
+
+def test_the_plan_is_shown_without_running(layouts, capsys):
+    assert main(["reproduce", "crcl-2", "--data", str(layouts), "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "CRCL:2:cc152k:real:CRCL\n  truepair train cc152k --method crcl --model sgr --as-printed --printed-for cc152k"
+        in shown
+    )
+    assert "MSCN, cc152k, real: not built: " in shown
+
+
+def test_data_that_are_missing_are_described(layouts, capsys):
+    ready, left = planned(printed_table("crcl-1"), asked(layouts / "f30k_precomp"))
+    assert {plan.row.data for plan in ready} == {"f30k"}
+    assert any(line.startswith("MS-COCO in the precomp layout comes with SCAN") for line in left)
+    assert main(["reproduce", "crcl-1", "--data", str(layouts / "cc152k_precomp"), "--dry-run"]) == 2
+    assert "29,000 × 36 × 2048 float32, 8.6 GB" in capsys.readouterr().err
+
+
+# --- Bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def f30k(tmp_path):
+    return write_layout(tmp_path, "f30k")
+
+
+def refusal(folder, table="crcl-1", **others):
+    with pytest.raises(InputError) as caught:
+        planned(printed_table(table), asked(folder, **others))
+    return str(caught.value)
+
+
+def test_other_counts_are_refused_with_file_expected_and_found(f30k):
+    np.save(f30k / "train_ims.npy", np.zeros((28999, 1, 2), np.float16))
+    assert f"{f30k}/train_ims.npy has 28,999 rows; expected 29,000" in refusal(f30k)
+
+
+def test_captions_that_are_missing_are_refused(f30k):
+    (f30k / "dev_caps.txt").write_text("a\n" * 5069)
+    assert f"{f30k}/dev_caps.txt has 5,069 lines; expected 5,070" in refusal(f30k)
+
+
+def test_half_a_data_set_is_refused(f30k):
+    (f30k / "test_ims.npy").unlink()
+    assert f"{f30k}/test_ims.npy is missing; expected 1,000 images of f30k_precomp. Flickr30K in" in refusal(f30k)
+
+
+def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
+    assert f"{tmp_path} is none of the data sets" in refusal(tmp_path)
+
+
+def test_dev_that_holds_every_image_once_is_the_same(f30k):
+    np.save(f30k / "dev_ims.npy", np.zeros((1014, 1, 2), np.float16))
+    assert planned(printed_table("crcl-1"), asked(f30k))[0]
+
+
+def index_of(rate, length=145000, images=29000):
+    index = np.arange(length) * images // length
+    index[: int(rate * length)] = np.roll(index[: int(rate * length)], length // images)
+    return index
+
+
+def test_index_files_are_found_by_the_released_names_and_checked(f30k, tmp_path):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    np.save(folder / "f30k_precomp_0.4.npy", index_of(0.4))
+    ready, _ = planned(printed_table("crcl-1"), asked(f30k, rates=["0.4"], index=folder))
+    assert all(plan.noise == ("--noise-index", str(folder / "f30k_precomp_0.4.npy")) for plan in ready)
+    for wrong, said in (
+        (index_of(0.2), "mismatches 20.0 % of the captions; expected 40 %"),
+        (index_of(0.4, 5070, 1014), "has 5070 entries; expected 145,000 whole numbers"),
+        (index_of(0.4, 29000), "has 29000 entries; expected 145,000 whole numbers"),
+        (index_of(0.4) + 1, "expected 145,000 whole numbers"),
+    ):
+        np.save(folder / "f30k_precomp_0.4.npy", wrong)
+        assert said in refusal(f30k, rates=["0.4"], index=folder)
+    assert "holds no index of f30k at 0.6" in refusal(f30k, rates=["0.6"], index=folder)
+
+
+def test_rows_and_rates_that_the_table_lacks_are_refused(f30k):
+    assert "crcl-1 has no row MRL; it has SCAN" in refusal(f30k, methods=["MRL"])
+    assert "crcl-1 has no noise rate 0.5; it has 0.2, 0.4, 0.6, 0.8" in refusal(f30k, rates=["0.5"])
+
+
+def test_settings_of_other_data_need_as_printed():
+    with pytest.raises(InputError, match="--printed-for chooses among the settings of a paper; it needs --as-printed"):
+        job("f30k --method crcl --model sgr --printed-for coco")
+    with pytest.raises(InputError, match="settings of their own have coco, cc152k, cc152k-vse, not f31k"):
+        job("f30k --method crcl --model sgr --as-printed --printed-for f31k")
+
+
+# --- A run --------------------------------------------------------------------------------------------------------
+
+QUICK = "--width 8 --word-width 8 --batch-size 16 --minimum-count 1 --epochs 1"
+
+
+def in_process(*words):
+    assert main(words) == 0
+    return ""
+
+
+@pytest.fixture
+def quick(monkeypatch, tmp_path):
+    """Tiny data in the place of Flickr30K, and quick networks in that of CRCL's."""
+    folder = write_tiny_precomp(tmp_path / "f30k_precomp")
+    splits = {"train": (48, 96), "dev": (16, 32), "test": (16, 32)}
+    score = {"f30k": "--split test"}
+    tiny = DataSet(name="f30k", folder="f30k_precomp", layout="precomp", splits=splits, score=score, where="")
+    monkeypatch.setattr(data_sets, "read_data_sets", lambda: {"f30k": tiny})
+    for module in ("command", "runs"):
+        monkeypatch.setattr(f"truepair.reproduce.published.{module}.read_data_sets", lambda: {"f30k": tiny})
+    for module in ("cells", "published.runs"):  # in this process: a new one would import torch once more
+        monkeypatch.setattr(f"truepair.reproduce.{module}.truepair", in_process)
+    spec = configurations._spec()
+    networks = [f"--method infonce {QUICK}", f"--method triplet {QUICK}"]
+    monkeypatch.setattr(configurations, "_spec", lambda: {**spec, "ours": {"CRCL": networks}})
+    return folder
+
+
+def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["reproduce", "crcl-1", "--data", str(quick), "--rows", "CRCL", "--noise", "0.4", "--out", str(out)]
+    assert main(words) == 0
+    (record,) = map(json.loads, (out / "crcl-1.jsonl").read_text().splitlines())
+    assert record["name"] == "f30k-0.4-crcl-seed0" and len(record["runs"]) == 2
+    assert record["realised_noise"] == pytest.approx(0.4, abs=0.1)
+    rsum = record["figures"]["rsum"]
+    assert rsum == pytest.approx(sum(value for name, value in record["figures"].items() if name != "rsum"))
+    shown = capsys.readouterr().out
+    assert f"{rsum:.1f}" in shown and f"{rsum - 505.2:.1f}" in shown and "505.2" in shown and "≠" in shown
+    assert "| 505.2 |" in (out / "crcl-1.md").read_text()
+    stamp = (out / "crcl-1.jsonl").stat().st_mtime_ns
+    assert main(words) == 0 and (out / "crcl-1.jsonl").stat().st_mtime_ns == stamp
+    # Another version's run is marked; a record of other options is refused.
+    (out / "crcl-1.jsonl").write_text(json.dumps({**record, "truepair": "0.0"}) + "\n")
+    capsys.readouterr()
+    assert main(words) == 0 and "° run with truepair 0.0; this is" in capsys.readouterr().out
+    (out / "crcl-1.jsonl").write_text(json.dumps({**record, "command": "x"}) + "\n")
+    assert main(words) == 2 and "is of another command" in capsys.readouterr().err
+
+
+def test_sources_are_known_by_name_or_by_count(layouts, tmp_path):
+    assert set(find_sources([layouts])) == {"f30k", "coco", "cc152k"}
+    other = tmp_path / "features"
+    other.symlink_to(layouts / "coco_precomp")
+    assert find_sources([other]) == {"coco": other}
+    with pytest.raises(InputError, match="are both coco; give one of them"):
+        find_sources([layouts, other])

@@ -1,0 +1,68 @@
+"""Ours beside what is printed: one line a row."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from truepair import __version__
+from truepair.phrases import Rows
+from truepair.reproduce.cells import Record
+from truepair.reproduce.published.printed import PrintedRow, PrintedTable
+from truepair.reproduce.published.views import TITLES, explained, heading, left_aligned, marks, shown
+from truepair.reproduce.render.markdown import table as markdown
+
+OTHER_VERSION = "°"
+
+
+def comparison(table: PrintedTable, rows: Sequence[PrintedRow], records: Sequence[Record]) -> str:
+    """Rows with runs: ours, printed and the difference, for a terminal."""
+    titles, body = lines_of(rows, records)
+    parts = [heading(table), left_aligned([titles, *body]), *explained(ran(rows, records)), *versions(records)]
+    return "\n\n".join(parts)
+
+
+def comparison_page(table: PrintedTable, rows: Sequence[PrintedRow], records: Sequence[Record]) -> str:
+    """The same as Markdown."""
+    titles, body = lines_of(rows, records)
+    return (
+        "\n\n".join([heading(table), markdown(titles, body), *explained(ran(rows, records)), *versions(records)]) + "\n"
+    )
+
+
+def lines_of(rows: Sequence[PrintedRow], records: Sequence[Record]) -> tuple[list[str], Rows]:
+    """Titles, and for each row that ran: ours (mean ± standard deviation over seeds), printed, difference."""
+    here = ran(rows, records)
+    names = [name for name in TITLES if any(name in row.figures for row in here)]
+    names = ["i2t_r1", "t2i_r1", "rsum"] if "rsum" in names else names
+    titles = ["method", "data", "noise", "seeds"]
+    titles += [f"{TITLES[name]} {what}" for name in names for what in ("ours", "printed", "difference")]
+    body = []
+    for row in here:
+        own = of_row(row, records)
+        line = [row.method, row.data, row.rate, str(len(own))]
+        for name in names:
+            values = [record["figures"][name] for record in own]
+            mean = statistics.fmean(values)
+            spread = f" ± {shown(name, statistics.stdev(values))}" if len(values) > 1 else ""
+            change = shown(name, mean - row.figures[name])
+            line += [shown(name, mean) + spread, shown(name, row.figures[name])]
+            line += [change if change.startswith("-") else f"+{change}"]
+        other = any(record["truepair"] != __version__ for record in own)
+        body.append([*line, marks(row) + (OTHER_VERSION if other else "")])
+    return [*titles, ""], body
+
+
+def ran(rows: Sequence[PrintedRow], records: Sequence[Record]) -> list[PrintedRow]:
+    return [row for row in rows if of_row(row, records)]
+
+
+def of_row(row: PrintedRow, records: Sequence[Record]) -> list[Record]:
+    facts = {"data": row.data, "method": row.method, "noise": row.rate}
+    return [record for record in records if facts.items() <= record["cell"].items()]
+
+
+def versions(records: Sequence[Record]) -> list[str]:
+    """What is said of records of other versions of the package; nothing where there are none."""
+    others = sorted({record["truepair"] for record in records} - {__version__})
+    return [f"{OTHER_VERSION} run with truepair {', '.join(others)}; this is {__version__}"] if others else []

@@ -1,0 +1,88 @@
+"""A printed row → how it is run with its paper's settings, or why it cannot be."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from truepair.methods import METHODS
+from truepair.reproduce.published.checks import method_of
+from truepair.reproduce.published.printed import FOLDER, PrintedRow, PrintedTable
+
+SOURCES = {"coco1k": "coco", "coco5k": "coco"}
+"""Data of the tables that are one data set, scored differently."""
+
+FEATURES_OF_CLIP = "its features of CLIP are not distributed; extract them, and train on them by hand"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """How a row is run.
+
+    Attributes:
+        networks: options of `truepair train` beside data, noise and seed, of each run; several answer together.
+        remark: what had to be chosen where the print is silent; "" for nothing.
+    """
+
+    networks: tuple[str, ...]
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class NotBuilt:
+    """Why a row cannot be run."""
+
+    reason: str
+
+
+def source_of(row: PrintedRow) -> str:
+    """The data set of a row, however it is scored: `coco` of `coco1k` and `coco5k`."""
+    return SOURCES.get(row.data, row.data)
+
+
+def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | NotBuilt:
+    """How a row of a table is run with the paper's settings for its data and noise rate."""
+    spec = _spec()
+    method = method_of(row)
+    if (not row.note and table.shuffled != "labels") or table.name == "uot-rcl-4":
+        method = f"{row.paper} {row.number}: {row.method}"
+        if method not in spec["ours"]:
+            return NotBuilt("an ablation; its options are in docs/methods.md")
+    if row.method.startswith("CLIP") and table.shuffled == "labels":
+        return NotBuilt(FEATURES_OF_CLIP)
+    if row.data == "nuswide":
+        return NotBuilt("the paper's random 102,000 pairs of NUS-WIDE are not distributed")
+    if method not in spec["ours"]:
+        return NotBuilt(spec["not_built"].get(method, "no such method here"))
+    words = {
+        "sgr": f"{spec['base']['sgraf']} --model sgr {spec['length']['sgr'].get(source_of(row), '')}",
+        "saf": f"{spec['base']['sgraf']} --model saf {spec['length']['saf'].get(source_of(row), '')}",
+        "vse": spec["base"]["vse"],
+    }
+    epochs = words["sgr"].split("--epochs ")[1].split()[0] if "--epochs" in words["sgr"] else "1"
+    words["sgr-all"] = words["sgr"].replace("--triplet-warm-up-epochs 0", f"--triplet-warm-up-epochs {epochs}")
+    networks = [line.format(**words) for line in spec["ours"][method]]
+    return Configuration(tuple(_for_data(line, row) for line in networks), spec["remarks"].get(method_of(row), ""))
+
+
+def _for_data(words: str, row: PrintedRow) -> str:
+    """The same with `--printed-for`, where the paper has settings of its own for the data or the noise rate."""
+    options = words.split()
+    if "--as-printed" not in options:
+        return words
+    preset = METHODS[options[options.index("--method") + 1]].method.printed
+    assert preset is not None
+    source, loud = source_of(row), row.noise is not None and row.noise >= 0.6
+    choices = [f"{source}-noise60", "noise60"] if loud else []
+    choices += [f"{source}-vse"] if "global" in options else []
+    for name in (*choices, source):
+        if name in preset.for_data and not (name == "noise60" and source in preset.for_data):
+            return f"{words} --printed-for {name}"
+    return words
+
+
+@cache
+def _spec() -> dict[str, Any]:
+    return tomllib.loads((FOLDER / "rows.toml").read_text(encoding="utf-8"))
