@@ -36,44 +36,52 @@ def add_reproduce(commands: Any) -> None:
     )
     parser.add_argument("--rows", nargs="+", default=[], metavar="METHOD", help="these printed names only")
     parser.add_argument("--noise", nargs="+", default=[], metavar="RATE", help="these noise rates only, as printed")
-    parser.add_argument("--seeds", nargs="+", type=whole, default=[0], metavar="N", help="seeds [default: 0]")
+    parser.add_argument("--seeds", nargs="+", type=whole, metavar="N", help="seeds [default: 0]")
     parser.add_argument(
         "--noise-index", type=Path, metavar="FOLDER", help="the field's index files; default: drawn by the seed"
     )
-    parser.add_argument("--jobs", type=whole, default=1, metavar="N", help="runs at a time, one CPU thread each [1]")
-    parser.add_argument(
-        "--out", type=Path, default=Path("reproduced"), metavar="DIR", help="records, runs and page [reproduced]"
-    )
+    parser.add_argument("--jobs", type=whole, metavar="N", help="runs at a time, one CPU thread each [1]")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="records, runs and page [reproduced]")
     parser.add_argument("--dry-run", action="store_true", help="check the data and show the commands; run nothing")
 
 
 def run_reproduce(options: argparse.Namespace) -> None:
+    from truepair.reproduce.published.command import Asked, chosen_rows, planned, reproduce, show_plan
     from truepair.reproduce.published.printed import printed_table
     from truepair.reproduce.published.views import list_of_tables, view_of
 
+    refuse_idle(options)
     if options.table is None:
-        if options.data:
-            raise InputError("--data needs a TABLE; truepair reproduce lists them")
         print(list_of_tables())
         return
     table = printed_table(options.table)
     if options.data is None:
-        print(view_of(table, table.rows))
+        print(view_of(table, chosen_rows(table, options.rows, options.noise)))
         return
-    from truepair.reproduce.published.command import Asked, planned, reproduce, show_plan
-
-    if options.jobs < 1:
+    if options.jobs is not None and options.jobs < 1:
         raise InputError(f"--jobs is {options.jobs}; expected at least 1")
     asked = Asked(
         data=options.data,
         methods=options.rows,
         rates=options.noise,
-        seeds=options.seeds,
+        seeds=options.seeds or [0],
         index=options.noise_index,
-        jobs=options.jobs,
-        out=options.out,
+        jobs=1 if options.jobs is None else options.jobs,
+        out=options.out or Path("reproduced"),
     )
     if options.dry_run:
         print(show_plan(*planned(table, asked), asked.seeds))
     else:
         print(reproduce(table, asked))
+
+
+def refuse_idle(options: argparse.Namespace) -> None:
+    """Raises InputError: an option has no effect on a list, or on a table that is only shown."""
+    of_runs = ("seeds", "noise_index", "jobs", "out", "dry_run")
+    for needed, names in (("table", ("data", "rows", "noise", *of_runs)), ("data", of_runs)):
+        idle = next((name for name in names if getattr(options, name)), None)
+        if getattr(options, needed) is None and idle is not None:
+            what = "a TABLE" if needed == "table" else "--data"
+            raise InputError(
+                f"--{idle.replace('_', '-')} has no effect without {what}; give it, or leave the option out"
+            )

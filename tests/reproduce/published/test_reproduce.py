@@ -202,6 +202,18 @@ def test_rows_and_rates_that_the_table_lacks_are_refused(f30k):
     assert "crcl-1 has no noise rate 0.5; it has 0.2, 0.4, 0.6, 0.8" in refusal(f30k, rates=["0.5"])
 
 
+def test_options_without_effect_are_refused(capsys):
+    for words, said in (
+        (["--data", "x"], "--data has no effect without a TABLE"),
+        (["crcl-1", "--seeds", "1"], "--seeds has no effect without --data"),
+        (["crcl-1", "--dry-run"], "--dry-run has no effect without --data"),
+    ):
+        assert main(["reproduce", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["reproduce", "crcl-1", "--rows", "CRCL", "--noise", "0.4"]) == 0
+    assert capsys.readouterr().out.count("\nCRCL ") == 2
+
+
 def test_settings_of_other_data_need_as_printed():
     with pytest.raises(InputError, match="--printed-for chooses among the settings of a paper; it needs --as-printed"):
         job("f30k --method crcl --model sgr --printed-for coco")

@@ -38,20 +38,16 @@ class Asked:
     out: Path
 
 
-def chosen_rows(table: PrintedTable, asked: Asked) -> list[PrintedRow]:
-    """The rows asked for; an InputError where the table has no such method or rate."""
+def chosen_rows(table: PrintedTable, methods: Sequence[str], rates: Sequence[str]) -> list[PrintedRow]:
+    """The rows of these methods and rates, empty: all; an InputError where the table has no such method or rate."""
     for what, wanted, known in (
-        ("row", asked.methods, [row.method for row in table.rows]),
-        ("noise rate", asked.rates, [row.rate for row in table.rows]),
+        ("row", methods, [row.method for row in table.rows]),
+        ("noise rate", rates, [row.rate for row in table.rows]),
     ):
         unknown = [value for value in wanted if value not in known]
         if unknown:
             raise InputError(f"{table.name} has no {what} {unknown[0]}; it has {', '.join(dict.fromkeys(known))}")
-    return [
-        row
-        for row in table.rows
-        if (not asked.methods or row.method in asked.methods) and (not asked.rates or row.rate in asked.rates)
-    ]
+    return [row for row in table.rows if (not methods or row.method in methods) and (not rates or row.rate in rates)]
 
 
 def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
@@ -60,7 +56,7 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
     Raises:
         InputError: a data set is not as published, an index file is of something else, or nothing can be run.
     """
-    rows = chosen_rows(table, asked)
+    rows = chosen_rows(table, asked.methods, asked.rates)
     needed = list(dict.fromkeys(source_of(row) for row in rows))
     sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
     for name, place in sources.items():
