@@ -20,6 +20,7 @@ from truepair.cli.labels import add_labels
 from truepair.cli.noise import add_noise
 from truepair.cli.report import add_report
 from truepair.cli.reproduce import add_reproduce
+from truepair.cli.serve import add_serve
 from truepair.cli.train import add_train
 from truepair.errors import TruepairError
 
@@ -73,5 +74,6 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_train(commands, arguments)
     for add in (add_features, add_evaluate, add_report, add_analyse, add_labels, add_noise, add_describe, add_import):
         add(commands)
+    add_serve(commands)
     add_reproduce(commands)
     return parser

@@ -72,13 +72,13 @@ class PlacedPictures:
         return PlacedPictures(self.place, self.rows[rows])
 
 
-def read_pixels(place: Place, *, square: int | None = None) -> NDArray[np.uint8] | Failure:
+def read_pixels(place: Place, *, square: int | None = None, shortest: int | None = None) -> NDArray[np.uint8] | Failure:
     """Pixels as `read_picture` gives them; the type is told by the content, not by the name."""
     data = _read_bytes(place)
     if isinstance(data, Failure):
         return data
     try:
-        return read_picture(BytesIO(data), square=square)
+        return read_picture(BytesIO(data), square=square, shortest=shortest)
     except InputError as error:
         return _failure_of(error.__cause__ or error, data)
 

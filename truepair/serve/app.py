@@ -1,0 +1,40 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from truepair import __version__
+from truepair.serve.sources import Source
+
+ABOUT = """Search the images and captions of runs and audits, and look at their pairs. Errors are JSON objects of type
+`application/problem+json` with `type`, `title`, `status` and `detail`."""
+
+
+def create_app(sources: Sequence[Source], access: Any = None) -> Any:
+    """The service of some sources, one at least (`truepair.serve.opening.open_sources`).
+
+    Args:
+        access: who may ask (`truepair.serve.security.Access`); None: this machine alone, without a token.
+
+    Returns:
+        An application for an ASGI server; its description is at /openapi.json.
+    """
+    from fastapi import FastAPI
+
+    from truepair.serve.errors import add_handlers
+    from truepair.serve.metrics import Counting
+    from truepair.serve.routes import health, page, pairs, pictures
+    from truepair.serve.security import Access, Guard
+    from truepair.serve.service import Service
+
+    service = Service(sources)
+    app = FastAPI(title="truepair", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    for part in (health, pairs, pictures, page):
+        app.include_router(part.router(service))
+    add_handlers(app)
+    app.state.service = service
+    app.add_middleware(Guard, access=access or Access())  # within: what is refused is counted, too
+    app.add_middleware(Counting, metrics=service.metrics)
+    return app
