@@ -6,6 +6,7 @@ The whole public interface, loaded when first used so that `import truepair` is 
     noisy = truepair.inject_noise(pairs, 0.4, seed=0)      # mismatch 40 % on purpose
     run = truepair.fit(noisy, method="crcl", dev=truepair.load("my_data", "dev"), out="runs/first")
     figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
+    hits = run.model.index(pairs).search("red shoes", k=10)
     found = truepair.audit(pairs, "audits/first")          # which pairs are mismatched, and how sure that is
     found = truepair.audit_embeddings(images, texts)       # the same of two arrays
     criterion = truepair.Criterion("crcl", pairs=len(data), epochs=10)    # a method as the loss of any other loop
@@ -71,7 +72,7 @@ _NAMES = {
 _HOME = {name: f"truepair.{module}" for module, names in _NAMES.items() for name in names}
 _ROOMS = (
     *("audit", "correspondence", "data", "engines", "evaluation"),
-    *("loops", "losses", "methods", "training", "transport"),
+    *("loops", "losses", "methods", "search", "training", "transport"),
 )
 
 __all__ = ["__version__", "audit", *_HOME]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from truepair.data.pairs import Images, IntArray, Pairs, Texts
     from truepair.data.text import Vocabulary
+    from truepair.encoders.encoder import Picture
 
 
 class Batch(Protocol):
@@ -60,6 +61,12 @@ class Preparation(ABC):
     @abstractmethod
     def described(self) -> dict[str, Any]:
         """What the model file says of it: enough to make it again, together with the files that `write` leaves."""
+
+    def picture(self, picture: Picture) -> Images | None:
+        """A picture from outside as the one image of some that `images` reads, where it reads pixels; None where it
+        reads features, which an encoder makes. An InputError where it is no picture.
+        """
+        return None
 
     def write(self, folder: Path) -> None:  # noqa: B027
         """Write the files it needs into the folder of a run; none by default."""

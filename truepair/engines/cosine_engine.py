@@ -38,6 +38,10 @@ class CosineEngine(SingleViewEngine[Tensor]):
     def vectors(self, encoded: Tensor) -> Tensor:
         return encoded
 
+    @property
+    def exact_vectors(self) -> bool:
+        return True
+
     def concatenate(self, parts: list[Tensor]) -> Tensor:
         return torch.cat(parts)
 

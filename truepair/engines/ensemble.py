@@ -38,6 +38,19 @@ class EnsembleEngine(SimilarityEngine[Encodings]):
         ]
         return torch.stack(each).mean(dim=0)
 
+    @property
+    def exact_vectors(self) -> bool:
+        return all(member.exact_vectors for member in self.networks())
+
+    def image_vectors(self, images: Encodings) -> Tensor:
+        """Those of all members one after the other, scaled: inner products are the means of the members'."""
+        both = zip(self.networks(), images, strict=True)
+        return torch.cat([member.image_vectors(part) for member, part in both], dim=1).mul(len(images) ** -0.5)
+
+    def text_vectors(self, texts: Encodings) -> Tensor:
+        both = zip(self.networks(), texts, strict=True)
+        return torch.cat([member.text_vectors(part) for member, part in both], dim=1).mul(len(texts) ** -0.5)
+
     def concatenate(self, parts: list[Encodings]) -> Encodings:
         return tuple(
             member.concatenate([part[index] for part in parts]) for index, member in enumerate(self.networks())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from truepair.engines.similarity import ScoringEngine, SimilarityEngine, similar
 from truepair.errors import InputError
 from truepair.files import options_from, read_tensors, require_like, tensor_bytes, write_bytes_atomically
 from truepair.seeding import torch_seeded
+
+if TYPE_CHECKING:
+    from truepair.search.index import Index
 
 ENCODING_BATCH = 256
 
@@ -90,6 +93,38 @@ class RetrievalModel:
     def similarity(self, pairs: Pairs) -> Tensor:
         """Similarity of every image to every text of `pairs`, (images, texts), on the CPU."""
         return torch.cat(list(self.similarity_blocks(pairs, np.arange(len(pairs.images)), np.arange(len(pairs.texts)))))
+
+    def index(self, pairs: Pairs, *, encoder: str | None = None, exact: bool | None = None) -> Index:
+        """All images and captions of some pairs, to be found by words, by a picture, or by each other.
+
+        Args:
+            encoder: the name of what describes pictures from outside; None: the built-in one that described the data.
+            exact: compare every vector, or (False) look into some cells only (extra `faiss`); None: exact up to
+                `truepair.search.EXACT_UP_TO` of a side.
+
+        Raises:
+            InputError: the model does not read such pairs.
+        """
+        from truepair.engines.model_embedder import ModelEmbedder
+        from truepair.search.index import build_index
+
+        self.preparation.check(pairs)
+        return build_index(ModelEmbedder(self, encoder), pairs, exact=exact)
+
+    def load_index(self, folder: Path | str, pairs: Pairs | None = None, *, encoder: str | None = None) -> Index:
+        """The index of this model that `Index.save` wrote.
+
+        Args:
+            pairs: what was indexed; needed to search by pictures, and by local engines.
+            encoder: as for `index`.
+
+        Raises:
+            InputError: there is none, or it is that of another model or of other pairs.
+        """
+        from truepair.engines.model_embedder import ModelEmbedder
+        from truepair.search.index import load_index
+
+        return load_index(folder, ModelEmbedder(self, encoder), pairs)
 
     @torch.inference_mode()
     def encode_images(self, pairs: Pairs, rows: IntArray) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from truepair.engines.features import Features
 from truepair.errors import InputError
@@ -53,6 +54,19 @@ class SimilarityEngine(nn.Module, ABC, Generic[Encoded]):
     @abstractmethod
     def networks(self) -> list[ScoringEngine[Any]]:
         """The networks inside that share no parameter; one for all but ensembles."""
+
+    @property
+    def exact_vectors(self) -> bool:
+        """Whether the inner products of `image_vectors` and `text_vectors` are the similarities."""
+        return False
+
+    @abstractmethod
+    def image_vectors(self, images: Encoded) -> Tensor:
+        """(n, D) unit vectors of images, for an index: see `exact_vectors`; else they stand in for the similarities."""
+
+    @abstractmethod
+    def text_vectors(self, texts: Encoded) -> Tensor:
+        """(n, D) unit vectors of texts, as `image_vectors`."""
 
     def rate_scales(self) -> dict[nn.Parameter, float]:
         """Parameters with a learning rate of their own, in units of the given one; all others have 1, or are frozen."""
@@ -113,6 +127,12 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     def as_ranking(self, scores: Tensor) -> Tensor:
         """What the ranking losses of DECL and UGNCL see, in [−1, 1]: the cosine itself; tanh(r) of a logit."""
         return scores
+
+    def image_vectors(self, images: Encoded) -> Tensor:
+        return normalize(self.vectors(images).float(), dim=1)
+
+    def text_vectors(self, texts: Encoded) -> Tensor:
+        return normalize(self.vectors(texts).float(), dim=1)
 
     def networks(self) -> list[ScoringEngine[Any]]:
         return [self]

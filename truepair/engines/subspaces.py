@@ -130,6 +130,16 @@ class DisentangledEngine(ScoringEngine[Any]):
     def as_ranking(self, scores: Tensor) -> Tensor:
         return self.base.as_ranking(scores)
 
+    @property
+    def exact_vectors(self) -> bool:
+        return self.base.exact_vectors
+
+    def image_vectors(self, images: Any) -> Tensor:
+        return self.base.image_vectors(images)
+
+    def text_vectors(self, texts: Any) -> Tensor:
+        return self.base.text_vectors(texts)
+
     def concatenate(self, parts: list[Any]) -> Any:
         return self.base.concatenate(parts)
 

@@ -62,6 +62,18 @@ class MultiViewEngine(ScoringEngine[Views]):
     def as_ranking(self, scores: Tensor) -> Tensor:
         return self.base.as_ranking(scores)
 
+    @property
+    def exact_vectors(self) -> bool:
+        return self.base.exact_vectors and not self.temperature
+
+    def image_vectors(self, images: Views) -> Tensor:
+        """Those of all views one after the other, scaled: inner products are the means of the views'."""
+        return scaled(torch.cat([self.base.image_vectors(view) for view in images], dim=1), len(images))
+
+    def text_vectors(self, texts: Views) -> Tensor:
+        views = len(self.further_regions) + 1
+        return scaled(self.base.text_vectors(texts[0]).repeat(1, views), views)
+
     def concatenate(self, parts: list[Views]) -> Views:
         return tuple(self.base.concatenate([part[view] for part in parts]) for view in range(len(parts[0])))
 
@@ -70,6 +82,11 @@ class MultiViewEngine(ScoringEngine[Views]):
 
     def cell_bytes(self, images: Views, texts: Views) -> int:
         return max(self.base.cell_bytes(view, texts[0]) for view in images)
+
+
+def scaled(joined: Tensor, parts: int) -> Tensor:
+    """Unit vectors, one after the other, as one unit vector."""
+    return joined.mul(parts**-0.5)
 
 
 def common_score(scores: Tensor, temperature: float) -> Tensor:

@@ -19,6 +19,8 @@ from truepair.files import atomic_file, map_npy
 from truepair.progress import Progress
 
 _AT_ONCE = 64
+_LEAST_KEPT = 2
+"""Captions that are worth a file; the words that somebody searches for are one."""
 
 
 def image_vectors(images: Images, encoder: ImageTextEncoder, progress: Progress | None = None) -> Array:
@@ -45,6 +47,8 @@ def text_vectors(texts: Texts, encoder: ImageTextEncoder, progress: Progress | N
     Raises:
         TruepairError: the folder cannot be written to.
     """
+    if len(texts) < _LEAST_KEPT:
+        return encoder.encode_texts(texts.captions).astype(np.float16)
     name = hashlib.blake2b("\0".join(texts.captions).encode(), digest_size=16).hexdigest()
     place = os.environ.get("TRUEPAIR_CACHE")
     folder = Path(place) if place else Path.home() / ".cache" / "truepair"

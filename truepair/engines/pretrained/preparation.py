@@ -16,6 +16,8 @@ from torch import Tensor
 from truepair.data.pairs import Array, Images, IntArray, Pairs, Texts
 from truepair.data.pictures.frozen_vectors import image_vectors, text_vectors
 from truepair.data.preparation import Preparation
+from truepair.encoders.decode import pixels_of
+from truepair.encoders.encoder import Picture
 from truepair.encoders.hf.encoder import PretrainedEncoder
 from truepair.encoders.hf.folder import SMALL
 from truepair.encoders.hf.model import Opened, Shape, collated
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 ENCODER = "encoder"
 """Folder in that of a run: configuration, tokenizer and image processor of the model it began with."""
 _MOST_KNOWN = 6
+_SHORTEST = 512
+"""Pixels of the shorter side of a picture from outside, which no image processor enlarges to."""
 _MOST_KEPT_BYTES = 1 << 30
 
 
@@ -125,6 +129,10 @@ class PixelsAndTokens(Preparation):
             )
         ids = self._computed(texts, self._encode_ids)
         return Inputs(self.sizes.opened.tokens.padded([ids[row] for row in rows]))
+
+    def picture(self, picture: Picture) -> Images:
+        pixels = pixels_of(picture, shortest=_SHORTEST)[None]
+        return Images(np.zeros((1, 1, 1), np.float16), ("picture",), pictures=pixels)
 
     def keep(self, texts: Texts) -> None:
         """Read all captions once; those that are too long are counted and told."""
