@@ -74,6 +74,7 @@ _WORDS: dict[str, Callable[[float], str]] = {
     "structure": lambda value: f"its image and its caption resemble different pairs (structure {shown(value)})",
     "neighbours": lambda value: f"similar images have captions unlike its own (neighbours {shown(value)})",
     "certainty": lambda value: f"hardly any evidence for this or any other partner (certainty {shown(value)})",
+    "others": lambda value: f"it has little in common with the image's other captions (others {shown(value)})",
     "memory": lambda value: f"models that trained on it came to doubt it (memory {shown(value)})",
     "similarity": lambda value: f"image and caption are less alike than others (similarity {value:.2f})".replace(
         "-", "−"

@@ -16,6 +16,7 @@ INDICATORS = {
     "structure": "the image stands to other images as the caption stands to their captions",
     "neighbours": "similar images have captions that fit, and similar captions have images that fit",
     "certainty": "how much evidence there is for any partner at all",
+    "others": "how much the caption has in common with the image's other captions",
     "memory": "what training came to believe of the pair",
 }
 """Every indicator in [0, 1], larger = better matched. An audit has those that its scoring can tell."""

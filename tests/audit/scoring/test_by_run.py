@@ -69,7 +69,7 @@ def test_pairs_the_run_was_trained_on_have_its_memory(tiny, runs, tmp_path, engi
     np.testing.assert_allclose([row["indicator_memory"] for row in rows], belief, atol=1e-6)
     assert facts["scored_by"] == "run" and facts["verdict"]["trained_on"] == len(rows)
     assert facts["options"]["run"] == str(runs / engine) and "folds" not in facts["options"]
-    kept = {"matching", "rank", "certainty", "memory"}
+    kept = {"matching", "rank", "certainty", "others", "memory"}
     assert set(facts["indicators"]) == kept | ({"structure", "neighbours"} if engine == "global" else set())
     assert ("rematched_at_most" in facts["verdict"]) == (engine != "global")
     before = contents(out)["pairs.parquet"]
@@ -100,7 +100,7 @@ def test_scores_of_a_run_are_the_similarities_of_its_model(tiny, runs, tmp_path)
         np.testing.assert_allclose(seen.given.similarity, whole[pairs.image_index, pairs.text_index], atol=1e-6)
         for known in seen.synthetic.values():
             assert list(known.columns) == list(seen.given.columns)
-            assert known.log_odds.shape[1] == seen.given.log_odds.shape[1] == (2 if engine == "global" else 1)
+            assert known.log_odds.shape[1] == seen.given.log_odds.shape[1] == (3 if engine == "global" else 2)
 
 
 def known_to(run, pairs):
@@ -136,7 +136,7 @@ def test_known_and_other_pairs_are_judged_apart(tiny, runs, tmp_path):
     seen = seen_by(runs / "global", both, tmp_path)
     assert seen.trained_on.tolist() == [True] * 96 + [False] * 32
     assert np.isnan(seen.given.columns["memory"][96:]).all() and not np.isnan(seen.given.columns["memory"][:96]).any()
-    assert all(len(table.log_odds) <= 32 and table.log_odds.shape[1] == 2 for table in seen.synthetic.values())
+    assert all(len(table.log_odds) <= 32 and table.log_odds.shape[1] == 3 for table in seen.synthetic.values())
     verdict = verdict_of_scored(seen)
     known = mixture_verdict(seen.given.log_odds[:96])
     np.testing.assert_array_equal(verdict.p_match[:96], known.p_match)
@@ -166,7 +166,7 @@ def test_old_runs_are_told_by_names_and_damaged_tables_are_refused(tiny, runs, t
 
 def unseen_of(seen):
     part = seen.given.take(np.arange(96, 128))
-    return replace(part, log_odds=part.log_odds[:, :2])
+    return replace(part, log_odds=part.log_odds[:, :3])
 
 
 def join(first, second):
@@ -190,7 +190,7 @@ def test_a_run_that_judges_labels_gives_no_memory(tiny, tmp_path):
     truepair.fit(labelled, method="ce", setup=setup, out=tmp_path / "run", progress=False, **options)
     seen = seen_by(tmp_path / "run", pairs, tmp_path / "work")
     assert seen.details["trained_on"] == 96 and not seen.synthetic
-    assert "memory" not in seen.given.columns and seen.given.log_odds.shape[1] == 2
+    assert "memory" not in seen.given.columns and seen.given.log_odds.shape[1] == 3
 
 
 def test_runs_that_do_not_fit(tiny, runs, tmp_path):
@@ -256,7 +256,7 @@ def test_cells_say_what_vectors_say(tiny, runs, tmp_path):
     assert space.bank.rows.tolist() == cells.entries.tolist()
     assert cells.constants == pytest.approx((space.bank.temperature, space.bank.background), rel=1e-4)
     by_cells, by_vectors = cells.given_scores(), space.scores(everything, everything)
-    assert list(by_cells) == ["similarity", "log_odds", "matching", "rank", "certainty"]
+    assert list(by_cells) == ["similarity", "log_odds", "matching", "rank", "certainty", "others"]
     for name, values in by_cells.items():
         np.testing.assert_allclose(values, by_vectors[name], atol=2e-3, err_msg=name)
 

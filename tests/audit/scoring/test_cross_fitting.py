@@ -57,7 +57,7 @@ def test_scores_are_those_of_the_model_that_did_not_see_the_pair(fitted):
     parts = [seen.given, *(seen.synthetic[kind] for kind in KINDS)]
     rows = [np.arange(folds.given), *(folds.of_kind(kind) for kind in KINDS)]
     for part, here in zip(parts, rows, strict=True):
-        assert len(part.log_odds) == len(here) > 0 and part.log_odds.shape[1] == 3
+        assert len(part.log_odds) == len(here) > 0 and part.log_odds.shape[1] == 4
         np.testing.assert_allclose(part.columns["similarity"], all_of["similarity"][here], atol=1e-6)
         np.testing.assert_allclose(part.columns["rank"], all_of["rank"][here], atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_memory_is_what_the_other_models_believed(fitted):
     expected = [sum(values) / 2 for values in believed]
     np.testing.assert_allclose(seen.given.columns["memory"], expected[: len(pairs)], atol=1e-6)
     logits = [np.mean([np.log(v / (1 - v)) for v in np.clip(values, 1e-4, 1 - 1e-4)]) for values in believed]
-    np.testing.assert_allclose(seen.given.log_odds[:, 2], logits[: len(pairs)], atol=1e-6)
+    np.testing.assert_allclose(seen.given.log_odds[:, 3], logits[: len(pairs)], atol=1e-6)
     for kind in KINDS:
         np.testing.assert_allclose(
             seen.synthetic[kind].columns["memory"], np.array(expected)[folds.of_kind(kind)], atol=1e-6
@@ -87,7 +87,15 @@ def test_going_on_gives_the_same_columns_in_the_same_order(fitted, monkeypatch):
     monkeypatch.setattr("truepair.audit.scoring.cross_fitting.fit", lambda *a, **o: pytest.fail("trained again"))
     again = cross_fit(pairs, OPTIONS, folder, **DRAWS)
     assert list(again.given.columns) == list(seen.given.columns)
-    assert list(seen.given.indicators) == ["matching", "rank", "structure", "neighbours", "certainty", "memory"]
+    assert list(seen.given.indicators) == [
+        "matching",
+        "rank",
+        "structure",
+        "neighbours",
+        "certainty",
+        "others",
+        "memory",
+    ]
     for name, values in seen.given.columns.items():
         np.testing.assert_array_equal(again.given.columns[name], values)
     np.testing.assert_array_equal(again.given.log_odds, seen.given.log_odds)
@@ -95,9 +103,9 @@ def test_going_on_gives_the_same_columns_in_the_same_order(fitted, monkeypatch):
 
 def test_a_folder_of_other_options_is_refused(fitted):
     pairs, _, folder = fitted
-    with pytest.raises(RunFolderError, match="other pairs or with other options"):
+    with pytest.raises(RunFolderError, match="other pairs, with other options or of another version"):
         cross_fit(pairs, CrossFitting(folds=3, epochs=2, width=16), folder, **DRAWS)
-    with pytest.raises(RunFolderError, match="other pairs or with other options"):
+    with pytest.raises(RunFolderError, match="other pairs, with other options or of another version"):
         cross_fit(pairs.take(np.arange(90)), OPTIONS, folder, **DRAWS)
 
 
@@ -117,7 +125,7 @@ def test_vectors_have_the_cosines_of_every_engine_a_method_trains(tiny, method):
 def test_mismatches_that_no_model_trained_on_are_measured_by_too(fitted):
     """As many as there are pairs, scored by the model of their fold, by all evidence but the memory."""
     pairs, seen, folder = fitted
-    np.testing.assert_array_equal(seen.held_out.given, seen.given.log_odds[:, :2])
+    np.testing.assert_array_equal(seen.held_out.given, seen.given.log_odds[:, :3])
     assert 0.9 * len(pairs) < len(seen.held_out.known) <= len(pairs)
     again = [space.mismatched("random", space.covered)["log_odds"] for space in seen.spaces]
     np.testing.assert_allclose(seen.held_out.known[:, 0], np.concatenate(again), atol=1e-6)

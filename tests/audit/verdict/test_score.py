@@ -7,36 +7,49 @@ from truepair.audit.scoring.evidence import NearestCopies
 from truepair.audit.verdict.score import guarded, mean_weights
 
 
-def test_the_more_near_mismatches_there_are_the_more_the_first_column_counts():
-    rng = np.random.default_rng(0)
-    given, copies = rng.normal(size=(500, 2)) + 2, rng.normal(size=(500, 2))
-    nearest = NearestCopies(given, rng.normal(size=500), copies, rng.normal(size=500))  # ranks at random: no bound
-    weights = np.array([1.0, 3.0])
-    spread, found = given.std(axis=0), [guarded(weights, given, nearest, near=near) for near in (0.0, 0.4, 1.0)]
-    assert [left for _, left in found] == [1.0, 0.6, 0.0]
-    for moved, left in found:
-        np.testing.assert_allclose(moved, [1 + 3 * (1 - left) * spread[1] / spread[0], 3 * left])
+def ranked(first, second):
+    return np.mean([[(one > other) + 0.5 * (one == other) for other in second] for one in first])
 
 
-def test_half_of_what_can_be_gained_on_the_nearest_copies_is_kept():
-    """By plain loops: of all twentieths the largest that ranks the copies at least half way to the best."""
-    rng = np.random.default_rng(3)
-    given, copies = rng.normal((1.0, 0.1), size=(400, 2)), rng.normal(size=(300, 2))
-    plain, copied = given[:, 0] + rng.normal(size=400), copies[:, 0] + rng.normal(size=300)
-    weights, spread = np.array([0.5, 2.0]), given.std(axis=0)
+def samples(seed, columns=3):
+    """Neighbours (the second column) tell random mismatches best, and speak for the copies; the third knows both."""
+    rng = np.random.default_rng(seed)
+    given = rng.normal((1.0, 2.0, 1.0), size=(200, 3))
+    random, copies = rng.normal(0.0, 1.0, size=(150, 3)), rng.normal((0.3, 3.0, 0.0), size=(120, 3))
+    unused = rng.normal(size=200), rng.normal(size=120)
+    return given, random, NearestCopies(given[:, :columns], unused[0], copies[:, :columns], unused[1])
 
-    def ranked(first, second):
-        return np.mean([[(one > other) + 0.5 * (one == other) for other in second] for one in first])
 
-    reached = []
+@pytest.mark.parametrize("near", [0.0, 0.2, 0.5, 0.99])
+def test_the_part_that_ranks_the_expected_mismatches_best_is_left(near):
+    """By plain loops over all twentieths."""
+    given, random, nearest = samples(3)
+    weights, spread, reached = np.array([0.5, 2.0, 0.7]), given.std(axis=0), []
     for step in range(21):
-        tried = np.array([0.5 + 2 * (1 - step / 20) * spread[1] / spread[0], 2 * step / 20])
-        reached.append(ranked(given @ tried, copies @ tried))
-    least = (ranked(plain, copied) + max(reached)) / 2
-    expected = max(step for step in range(21) if reached[step] >= least) / 20
-    assert 0 < expected < 1
-    _, left = guarded(weights, given, NearestCopies(given, plain, copies, copied))
-    assert left == pytest.approx(expected)
+        tried = np.array([0.5 + 2 * (1 - step / 20) * spread[1] / spread[0], 2 * step / 20, 0.7])
+        own = nearest.given @ tried
+        reached.append((1 - near) * ranked(own, random @ tried) + near * ranked(own, nearest.copies @ tried))
+    moved, left = guarded(weights, given, random, nearest, near=near)
+    assert left == pytest.approx(int(np.argmax(reached)) / 20)
+    np.testing.assert_allclose(
+        moved, [0.5 + 2 * (1 - left) * spread[1] / spread[0], 2 * left, 0.7], err_msg="the third column is not touched"
+    )
+
+
+def test_the_more_near_mismatches_are_expected_the_less_is_left_to_the_neighbours():
+    given, random, nearest = samples(5)
+    left = [guarded(np.array([0.5, 2.0, 0.7]), given, random, nearest, near=near)[1] for near in (0.0, 0.3, 0.6, 1.0)]
+    assert left == sorted(left, reverse=True) and left[0] > 0.5 and left[-1] == 0.0
+
+
+def test_weights_stay_where_there_is_nothing_to_choose_by():
+    given, random, nearest = samples(0)
+    weights = np.array([0.5, 2.0, 0.7])
+    alone = NearestCopies(nearest.given[:, :1], nearest.given_similarity, nearest.copies[:, :1], nearest.similarity)
+    empty = NearestCopies(nearest.given, nearest.given_similarity, nearest.copies[:0], nearest.similarity[:0])
+    for copies in (None, alone, empty):
+        found, left = guarded(weights, given, random, copies, near=0.9)
+        assert left == 1.0 and found is weights
 
 
 def test_means_of_weights_are_of_scores_of_one_spread():

@@ -19,6 +19,7 @@ from torch import Tensor
 from truepair.audit.scoring.bank import background_of, temperature_for
 from truepair.audit.scoring.comparison import own_entries
 from truepair.audit.scoring.indicators import COLUMNS, VECTOR_INDICATORS, settled, two_way
+from truepair.audit.scoring.other_captions import OtherCaptions
 from truepair.audit.scoring.scored_pairs import Offer
 from truepair.audit.scoring.scoring_folder import kept_columns
 from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, mismatched_pairs
@@ -56,6 +57,7 @@ class CrossAttentionSpace:
     ) -> None:
         self.model, self.pairs, self.folder = model.to(resolve_device(device)), pairs, folder
         self.seed, self.moved, self.done = seed, moved, 0
+        self.others = OtherCaptions(pairs)
         folder.mkdir(parents=True, exist_ok=True)
         drawn = generator(seed, "audit bank", 0).permutation(len(pairs))[: min(bank_size, MOST_ENTRIES)]
         self.entries: IntArray = np.sort(drawn).astype(np.int64)
@@ -81,7 +83,7 @@ class CrossAttentionSpace:
 
     def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
         """Similarity, log odds, matching, rank and certainty of the images of some pairs with the captions of others,
-        (n,) float32 each.
+        (n,) float32 each; and what the images' other captions say.
         """
         images, texts = self.pairs.image_index[image_rows], self.pairs.text_index[caption_rows]
         temperature, background = self.constants
@@ -97,7 +99,8 @@ class CrossAttentionSpace:
             parts.append({"similarity": similarity, **settled(known, own.others)})
         names = [name for name in COLUMNS if name not in VECTOR_INDICATORS]
         empty = np.empty(0, dtype=np.float32)
-        return {name: np.concatenate([empty, *(part[name].numpy() for part in parts)]) for name in names}
+        columns = {name: np.concatenate([empty, *(part[name].numpy() for part in parts)]) for name in names}
+        return {**columns, **self.others.column(image_rows, caption_rows)}
 
     def given_scores(self) -> dict[str, Array]:
         """`scores` of the pairs themselves, kept in the folder."""

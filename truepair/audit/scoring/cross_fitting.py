@@ -16,9 +16,9 @@ import numpy as np
 from truepair.audit.options import CrossFitting
 from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit
 from truepair.audit.scoring.folds import Folds, make_folds
-from truepair.audit.scoring.indicators import COLUMNS
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
+from truepair.audit.scoring.other_captions import OtherCaptions
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.scoring_folder import kept_columns
 from truepair.audit.scoring.synthetic_mismatches import KINDS
@@ -32,6 +32,9 @@ from truepair.training.fit import Run, fit, open_run
 from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup, fingerprint
+
+RECIPE = 2
+"""Counts changes to what the folder holds."""
 
 
 def cross_fit(
@@ -53,9 +56,10 @@ def cross_fit(
     check_folder(folder, pairs, {**asdict(options), "bank": bank, "seed": seed})
     folds = make_folds(pairs, folds=options.folds, synthetic_share=options.synthetic_share, seed=seed)
     size, clock = len(folds.pairs), TimeLeft(options.folds)
-    columns = {name: np.empty(size, dtype=np.float32) for name in COLUMNS}
+    columns: dict[str, Array] = {}
     beliefs = np.full((options.folds, size), np.nan)
-    spaces: list[ModelSpace] = []
+    bare = pairs.without_truth()
+    others, spaces = OtherCaptions(bare), list[ModelSpace]()
     for fold in range(options.folds):
         progress.say(f"training model {fold + 1} of {options.folds}")
         run = train_fold(folds, fold, options, folder / f"fold{fold}", seed=seed, progress=progress, clock=clock)
@@ -63,12 +67,12 @@ def cross_fit(
         held_out = folds.held_out(fold)
         given = held_out[held_out < folds.given]
         space = ModelSpace(
-            run.model, pairs.without_truth(), given, bank_size=bank, seed=seed, place=fold, device=options.device
+            run.model, bare, given, bank_size=bank, seed=seed, place=fold, device=options.device, others=others
         )
         images, captions = folds.image_of[held_out], folds.caption_of[held_out]
         scores = kept_columns(folder / f"fold{fold}.safetensors", space.scores, images, captions)
         for name, values in scores.items():
-            columns[name][held_out] = values
+            columns.setdefault(name, np.empty(size, dtype=np.float32))[held_out] = values
         spaces.append(space)
     unseen, copies = [], []
     for fold, space in enumerate(spaces):  # of mismatches that no model trained on
@@ -98,13 +102,14 @@ def cross_fit(
 
 def check_folder(folder: Path, pairs: Pairs, options: dict[str, Any]) -> None:
     """Begin in the folder, or go on with the very same audit; a RunFolderError where it holds another one."""
-    asked = {"pairs": fingerprint(pairs), "options": options}
+    asked = {"recipe": RECIPE, "pairs": fingerprint(pairs), "options": options}
     kept = folder / "crossfit.json"
     if not kept.exists():
         write_json_atomically(kept, asked)
     elif read_json_object(kept, "what an audit wrote", error=RunFolderError) != asked:
         raise RunFolderError(
-            f"{folder} holds an audit of other pairs or with other options; choose another --out, or remove that folder"
+            f"{folder} holds an audit of other pairs, with other options or of another version; choose another --out, "
+            "or remove that folder"
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truepair.audit.scoring.other_captions import OTHERS
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
 
@@ -67,8 +68,9 @@ class NearestCopies:
 
 
 def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array:
-    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is known, and
-    the memory's: of what training came to believe, where there was one.
+    """(n, d) float64: log odds of the matching probability, those of the neighbours' agreement where it is known, the
+    agreement with the image's other captions where there are such, and the memory's log odds: of what training came to
+    believe, where there was one.
 
     The other indicators say the same again, or little (`certainty`), and are there for people. `log_odds` is taken out
     of the columns of a bank (`indicators.COLUMNS`): it is no indicator.
@@ -76,6 +78,8 @@ def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array
     sides = [columns.pop("log_odds").astype(np.float64)]
     if "neighbours" in columns:
         sides.append(logit(columns["neighbours"].astype(np.float64)))
+    if OTHERS in columns:  # a mean of cosines; many are 0, and the log of that would count far too much
+        sides.append(columns[OTHERS].astype(np.float64))
     return np.stack(sides if memory is None else [*sides, memory], axis=1)
 
 

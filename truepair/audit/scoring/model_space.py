@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from truepair.audit.scoring.bank import Bank
+from truepair.audit.scoring.other_captions import OtherCaptions
 from truepair.audit.scoring.synthetic_mismatches import KINDS, NEAREST_IN_SPACE, mismatched_pairs, unit
 from truepair.audit.scoring.vector_space import VectorSpace
 from truepair.audit.scoring.vectors import Vectors, encode
@@ -27,6 +28,7 @@ class ModelSpace(VectorSpace):
     Args:
         covered: (n,) int64, rows of the pairs it may be asked about, ascending; the bank is drawn from them.
         place: number of the space, where there are several; of the draw of the bank.
+        others: the captions of each image; made where none are given.
     """
 
     def __init__(
@@ -39,8 +41,10 @@ class ModelSpace(VectorSpace):
         seed: int,
         place: int = 0,
         device: str = "auto",
+        others: OtherCaptions | None = None,
     ) -> None:
         self.model, self.pairs, self.covered, self.device = model, pairs, covered, device
+        self.others = OtherCaptions(pairs) if others is None else others
         self.bank_size, self.seed, self.place = bank_size, seed, place
 
     @cached_property
@@ -51,6 +55,9 @@ class ModelSpace(VectorSpace):
     def bank(self) -> Bank:  # type: ignore[override]
         drawn = np.sort(generator(self.seed, "audit bank", self.place).permutation(self.covered)[: self.bank_size])
         return Bank.of(*self.vectors(drawn), torch.from_numpy(drawn))
+
+    def by_words(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
+        return self.others.column(image_rows, caption_rows)
 
     def covers(self, rows: IntArray) -> IntArray:
         return np.sort(rows[np.isin(rows, self.covered)])

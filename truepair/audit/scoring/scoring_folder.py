@@ -22,6 +22,7 @@ import torch
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.chunks import UNUSABLE
 from truepair.audit.scoring.indicators import COLUMNS
+from truepair.audit.scoring.other_captions import OTHERS
 from truepair.data.collection import EmbeddingCollection, Problem
 from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
@@ -175,8 +176,8 @@ def open_scored(folder: Path | str) -> Scored:
 
 
 def kept_columns(path: Path, score: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Array]:
-    """The `COLUMNS` in a file, in their order; scored if it is missing."""
+    """The `COLUMNS` and `OTHERS` in a file, in this order; scored if it is missing."""
     if not path.exists():
         write_bytes_atomically(path, tensor_bytes(score(*arguments)))
     found, _ = read_tensors(path, "what an audit wrote. Delete the file, and run the same audit again")
-    return {name: found[name].numpy() for name in COLUMNS if name in found}
+    return {name: found[name].numpy() for name in (*COLUMNS, OTHERS) if name in found}

@@ -61,7 +61,12 @@ class VectorSpace(ABC):
     def scores(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
         """Similarity, log odds and indicators of the images of some pairs with the captions of others, (n,) each."""
         images, texts = self.side(0, image_rows), self.side(1, caption_rows)
-        return scored_columns(images, texts, self.bank, image_rows, caption_rows)
+        columns = scored_columns(images, texts, self.bank, image_rows, caption_rows)
+        return {**columns, **self.by_words(image_rows, caption_rows)}
+
+    def by_words(self, image_rows: IntArray, caption_rows: IntArray) -> dict[str, Array]:
+        """Indicators that need no vectors but the captions' words; none where these are not at hand."""
+        return {}
 
     def nearest_copies(self, rows: IntArray, rng: np.random.Generator) -> dict[str, Array]:
         """Scores of up to 3,000 of some pairs' images, each with a copy of the caption of the image most like it among
@@ -78,4 +83,5 @@ class VectorSpace(ABC):
         unrelated = (images[kept] * images[other]).sum(dim=1) < SAME_IMAGE
         kept, other = kept[unrelated], other[unrelated]
         asked = rows[kept.numpy()]
-        return scored_columns(images[kept], texts[other], self.bank, asked, np.full_like(asked, -1))
+        columns = scored_columns(images[kept], texts[other], self.bank, asked, np.full_like(asked, -1))
+        return {**columns, **self.by_words(asked, rows[other.numpy()])}

@@ -15,7 +15,7 @@ from truepair.data.pairs import Array
 ROUNDS = 3
 FIT_AT_MOST = 200_000
 FAR = 100.0
-STEPS = 20
+STEPS, TIE = 20, 1e-9
 NO_SIGN = 0.01
 """Below this the estimate is what unusual but right pairs look like; it is not taken as a sign of noise."""
 
@@ -80,37 +80,45 @@ def mean_weights(given: Array, first: Array, second: Array, part: float) -> Arra
     return mean
 
 
-def guarded(weights: Array, given: Array, copies: NearestCopies | None, *, near: float = 0.0) -> tuple[Array, float]:
-    """The weights, with as much of them given to the first column as it takes to rank captions of the nearest other
-    image better than the plain similarity does, by half of what can be gained; and the part that is left.
+def guarded(
+    weights: Array, given: Array, random: Array, copies: NearestCopies | None, *, near: float
+) -> tuple[Array, float]:
+    """The weights, with as much of the second one (the neighbours') given to the first as ranks mismatches best, random
+    and near ones as they are expected; and the part that is left.
 
-    Weights are learned from mismatches that are easier to see. The neighbours even speak for a caption of the nearest
-    image: that image stands among them. A mere tie on these copies would leave no room for the chance in them.
+    Weights are learned from mismatches that are easy to see. The neighbours even speak for a caption of the nearest
+    other image: that image stands among them. So near mismatches are stood for by copies of such captions, and the
+    AUROC on them and on random mismatches is weighed by how many of each there seem to be. Of equal ones the largest
+    part is left.
 
     Args:
-        weights: (d,) of the evidence, whose first column is the log odds of matching.
+        weights: (d,) of the evidence: the log odds of matching, the neighbours', others.
         given: (M, d).
-        copies: evidence of such captions; None leaves the weights as they are.
-        near: share of the mismatches that are near ones, in [0, 1]; so much of what is left is given away as well.
+        random: (P, d) evidence of random synthetic mismatches.
+        copies: evidence of such captions, without the memory; None leaves the weights as they are.
+        near: share of the mismatches that are near ones, in [0, 1].
     """
-    if copies is None or not len(copies.copies) or not varying(given)[0]:
+    usable = varying(given)
+    if copies is None or not len(copies.copies) or copies.given.shape[1] < 2 or not usable[0]:
         return weights, 1.0
-    columns, spread = copies.given.shape[1], np.where(varying(given), given.std(axis=0), 1.0)
-    tried = [moved(weights, spread, columns, step / STEPS)[:columns] for step in range(STEPS + 1)]
-    reached = [auroc(copies.given @ each, copies.copies @ each) for each in tried]
-    plain = auroc(copies.given_similarity, copies.similarity)
-    least = plain + max(max(reached) - plain, 0.0) / 2
-    part = max((step / STEPS for step, found in enumerate(reached) if found >= least), default=0.0)
-    left = (1 - near) * part
-    return moved(weights, spread, columns, left), left
+    columns, spread = copies.given.shape[1], np.where(usable, given.std(axis=0), 1.0)
+    reached = []
+    for step in range(STEPS + 1):
+        tried = moved(weights, spread, step / STEPS)[:columns]
+        known = copies.given @ tried
+        reached.append(
+            (1 - near) * auroc(known, random[:, :columns] @ tried) + near * auroc(known, copies.copies @ tried)
+        )
+    part = max(step for step in range(STEPS + 1) if reached[step] >= max(reached) - TIE) / STEPS
+    return moved(weights, spread, part), part
 
 
-def moved(weights: Array, spread: Array, columns: int, part: float) -> Array:
-    """Only `part` of the weights of the columns 1 … `columns` − 1; the rest, by spread, is given to the first."""
+def moved(weights: Array, spread: Array, part: float) -> Array:
+    """Only `part` of the second weight; the rest, by spread, is given to the first."""
     weights = weights.copy()
-    taken = (1 - part) * weights[1:columns]
-    weights[0] += float((taken * spread[1:columns]).sum()) / spread[0]
-    weights[1:columns] -= taken
+    taken = (1 - part) * weights[1]
+    weights[0] += float(taken * spread[1]) / spread[0]
+    weights[1] -= taken
     return weights
 
 

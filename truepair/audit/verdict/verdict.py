@@ -35,6 +35,7 @@ from truepair.errors import InputError
 from truepair.seeding import generator
 
 MOST_NEAR = 0.99  # of the mismatched pairs: the lowest scores are a random mismatch's in any case
+UNKNOWN = 0.5
 
 
 def verdict_of_scored(scored: ScoredPairs, *, seed: int = 0) -> Verdict:
@@ -132,10 +133,14 @@ def verdict_of_evidence(
     near = near_share(local, random) if local else None
     share = random.share + (near.counted if near else 0.0)
     part = min(near.counted / share, MOST_NEAR) if near and near.counted else 0.0  # of the mismatched pairs
+    expected = expected_near(random, near)
+    if near and expected and "near" in kinds:  # for the order of pairs a guess is better than none
+        mixed = Synthetic.of(kinds, {"random": 1 - expected, "near": expected})
+        learned = combine(given, mixed, rng, share=min(random.share + near.share, 1.0))
+        weights = mean_weights(given, weights, learned, expected / 2)
+    weights, left = guarded(weights, given, kinds["random"], nearest, near=expected)
     if part and "near" in kinds:
         known = Synthetic.of(kinds, {"random": 1 - part, "near": part})
-        weights = mean_weights(given, weights, combine(given, known, rng, share=share), part / 2)
-    weights, left = guarded(weights, given, nearest, near=part)
     p_match = Calibration.of(given @ weights, known.rows @ weights, known.weights, share)(given @ weights)
     low = random.low + (near.low if near else 0.0) if share > NO_SIGN else 0.0  # right but unusual pairs, below it
     high = max(random.high, random.share + near.high if near else 0.0)
@@ -161,6 +166,13 @@ def verdict_of_evidence(
             "posterior_mean": round(float(1 - p_match.mean()), 6),
         },
     )
+
+
+def expected_near(random: Estimate, near: NearShare | None) -> float:
+    """What share of the mismatches is near, as local ranks have it, certain or not; half where they see none at all."""
+    seen = near.share if near else 0.0
+    total = random.share + seen
+    return min(seen / total, MOST_NEAR) if total > NO_SIGN else UNKNOWN
 
 
 def held_out_share(held_out: HeldOut, rng: np.random.Generator) -> Estimate:

@@ -12,6 +12,7 @@ INDICATORS_EXPLAINED = {
     "has nothing to do with the other.",
     "neighbours": "Whether similar images have captions like this one, and similar captions images like this one.",
     "certainty": "How much evidence there is for any partner at all, this one or another.",
+    "others": "How many words the caption shares with the other captions of the same image, rare words counting most.",
     "memory": "What models that trained on the pair came to believe of it.",
 }
 
