@@ -12,8 +12,8 @@ from truepair.audit.scoring.evidence import evidence_of
 from truepair.audit.scoring.other_captions import OTHERS, OtherCaptions
 
 
-    """Mean cosine of tf-idf vectors: (1 + log count) (1 + log((1 + n)/(1 + df))), of words that occur in two captions."""
-    """Mean cosine of tf-idf vectors: (1 + log count) (1 + log((1 + n)/(1 + df))), words of two letters in two captions."""
+def naive(captions, image, pairs):
+    """Mean cosine of tf-idf vectors: (1 + log count) (1 + log((1 + n)/(1 + df))), of words in two captions or more."""
     words = [[word for word in caption.lower().split() if len(word) > 1] for caption in captions]
     seen = Counter(word for caption in words for word in set(caption))
     vectors = []
