@@ -87,3 +87,32 @@ def app(audit):
 @pytest.fixture(scope="session")
 def client(app):
     return TestClient(app, base_url=HERE)
+
+
+@pytest.fixture(scope="session")
+def run(pictures) -> Path:
+    """A run that learned the colours of the cards a little."""
+    from truepair.data.config import DataConfig
+    from truepair.engines.config import GlobalConfig
+    from truepair.training.config import TrainingConfig
+    from truepair.training.jobs import Job, train_job
+    from truepair.training.setup import Setup
+
+    setup = Setup(TrainingConfig(epochs=12, batch_size=12, minimum_count=1), GlobalConfig(width=16, word_width=8))
+    data = DataConfig(str(pictures), encoder="windows", label="kind")
+    train_job(Job(data, "infonce", setup=setup), pictures.parent / "run", progress=False)
+    return pictures.parent / "run"
+
+
+@pytest.fixture(scope="session")
+def searched(run, audit):
+    """The service of the run and, beside it, of an audit without vectors."""
+    from truepair.serve.app import create_app
+    from truepair.serve.opening import open_sources
+
+    return create_app(open_sources([run, audit]))
+
+
+@pytest.fixture(scope="session")
+def search_client(searched):
+    return TestClient(searched, base_url=HERE)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import socket
+import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truepair.cli.shared import DATA_HELP, add_command, say, use_threads
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
+
+if TYPE_CHECKING:
+    from truepair.serve.sources import Source
 
 DESCRIPTION = """\
 A service on this machine, and its page: type words and see pictures, drop a picture and see captions, go through
@@ -78,10 +83,21 @@ def run_serve(options: argparse.Namespace) -> None:
             for notice in source.notices:
                 print(f"  {notice}")
         print(address(options.host, listener.getsockname()[1], access.token), flush=True)
+        threading.Thread(target=warm, args=(sources,), daemon=True).start()
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_keep_alive=30
         )
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def warm(sources: list[Source]) -> None:
+    """Build the indexes one after the other, so that the first query finds them; who asks earlier waits."""
+    for source in sources:
+        if source.searcher is not None:
+            try:
+                _ = source.searcher.index
+            except TruepairError as error:  # who searches is told as well
+                print(f"{source.name} cannot be searched: {error}", file=sys.stderr, flush=True)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truepair.errors import InputError, RunFolderError, TruepairError
+from truepair.phrases import printable
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -29,7 +30,7 @@ def not_found(what: str, name: object, remedy: str) -> Problem:
 
 def problem(status: int, kind: str, detail: str, **more: Any) -> dict[str, Any]:
     """The body of a problem."""
-    return {"type": kind, "title": kind.replace("-", " "), "status": status, "detail": detail, **more}
+    return {"type": kind, "title": kind.replace("-", " "), "status": status, "detail": printable(detail), **more}
 
 
 def status_and_kind(error: TruepairError) -> tuple[int, str]:
@@ -57,7 +58,10 @@ def add_handlers(app: Any) -> None:
     def of_request(_request: Any, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         found = [
-            {"place": ".".join(str(part) for part in entry["loc"])[:200], "detail": entry["msg"][:500]}
+            {
+                "place": printable(".".join(str(part) for part in entry["loc"])[:200]),
+                "detail": printable(entry["msg"][:500]),
+            }
             for entry in error.errors()[:20]
         ]
         places = "; ".join(f"{entry['place']}: {entry['detail']}" for entry in found[:3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ from truepair.data.open import load, load_splits, read_config
 from truepair.data.open import open as open_data
 from truepair.data.pairs import Images, Pairs
 from truepair.data.pictures.pictures import PlacedPictures
+from truepair.encoders import encoder_of
+from truepair.encoders.encoder import Encoder, ImageTextEncoder
 from truepair.errors import InputError, RunFolderError, TruepairError
 from truepair.files import read_json_object, require_file
 from truepair.phrases import counted
+from truepair.search.embedder import EncoderEmbedder, GivenVectors
 from truepair.serve.pictures import Pictures
+from truepair.serve.search import Searcher, embedder_of_run
 from truepair.serve.sources import Source, joined_places, label_column, named
 from truepair.serve.table import PairTable
 from truepair.training.fit import Run, open_run
@@ -87,7 +92,9 @@ def _of_run(path: Path, name: str, asked: Asked) -> Source:
             )
     places = np.arange(len(pairs), dtype=np.int64)
     table = PairTable(columns, origin=_origins(pairs, places), label=label_column(pairs, places))
-    return Source(name, "run", path, table, pairs, places, _pictures(pairs, source, asked), notices, run)
+    made = Source(name, "run", path, table, pairs, places, _pictures(pairs, source, asked), notices, run)
+    made.searcher = Searcher(made, partial(embedder_of_run, made))
+    return made
 
 
 def _data_of_run(run: Run, asked: Asked) -> tuple[str, Pairs, bool]:
@@ -157,7 +164,41 @@ def _of_audit(path: Path, name: str, asked: Asked) -> Source:
             f"{counted(lost, 'audited pair')} cannot be found in {pairs.name} any more: shown without picture."
         )
     table = PairTable(columns, origin=_origins(pairs, places), label=label_column(pairs, places))
-    return Source(name, "audit", path, table, pairs, places, _pictures(pairs, str(source), asked), notices)
+    made = Source(name, "audit", path, table, pairs, places, _pictures(pairs, str(source), asked), notices)
+    _search_audit(made, options)
+    return made
+
+
+def _search_audit(source: Source, options: dict[str, Any]) -> None:
+    """Give an audit what searches it: the run or the encoder that scored it, or the vectors it audited."""
+    pairs = source.pairs
+    if pairs is None:
+        source.why_not = "its data are not at hand; say where they lie with --data"
+        return
+    if options.get("run"):
+        try:
+            source.run = open_run(options["run"])
+        except RunFolderError as error:
+            source.why_not = f"the run that scored it is not at hand ({error})"
+            return
+        source.searcher = Searcher(source, partial(embedder_of_run, source))
+    elif pairs.texts.features is not None and pairs.images.features.ndim == 2:
+        source.searcher, source.reads_words = Searcher(source, partial(GivenVectors, pairs)), False
+    elif isinstance(made := _encoder(options.get("encoder")), ImageTextEncoder):
+        source.searcher = Searcher(source, partial(EncoderEmbedder, made))
+    else:
+        source.why_not = (
+            "an audit by cross-fitting keeps no model, hence no vectors. Serve a run of the data beside it, or audit "
+            "with --run or with an encoder of images and texts"
+        )
+
+
+def _encoder(name: str | None) -> Encoder | None:
+    """The encoder that an audit names; None where it names none, or that is not at hand."""
+    try:
+        return None if name is None else encoder_of(name)
+    except InputError:
+        return None
 
 
 def _audit_table(path: Path) -> Any:

@@ -13,10 +13,12 @@ import numpy as np
 
 from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
+from truepair.serve.errors import Problem
 from truepair.serve.pictures import Pictures
 from truepair.serve.table import PairTable
 
 if TYPE_CHECKING:
+    from truepair.serve.search import Searcher
     from truepair.training.fit import Run
 
 
@@ -34,6 +36,9 @@ class Source:
         pictures: of `pairs`; None without data.
         notices: what the people who use it should know, in sentences.
         run: where there is a model to search with.
+        searcher: finds its images and captions; None where nothing here makes vectors of them.
+        reads_words: whether it searches for any words, not for items of the data alone.
+        why_not: why there is none, and what to do.
     """
 
     name: str
@@ -45,6 +50,15 @@ class Source:
     pictures: Pictures | None
     notices: list[str] = field(default_factory=list)
     run: Run | None = None
+    searcher: Searcher | None = None
+    reads_words: bool = True
+    why_not: str = "there is nothing to search with"
+
+    def searcher_or_refuse(self) -> Searcher:
+        """What searches this source. Raises Problem: it has no vectors to search by, with the remedy."""
+        if self.searcher is None:
+            raise Problem(409, "no-vectors", f"{self.name} cannot be searched: {self.why_not}")
+        return self.searcher
 
     @cached_property
     def image_numbers(self) -> IntArray:

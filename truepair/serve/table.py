@@ -76,6 +76,11 @@ class Wanted:
         return Wanted({k: v for k, v in self.facets.items() if k != name}, self.words, self.p_low, self.p_high)
 
     @property
+    def bounds(self) -> tuple[str, float | None, float | None]:
+        """All that is asked for beside facets."""
+        return self.words, self.p_low, self.p_high
+
+    @property
     def everything(self) -> bool:
         return not any(self.facets.values()) and not self.words and self.p_low is None and self.p_high is None
 

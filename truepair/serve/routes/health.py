@@ -22,6 +22,9 @@ class SourceState(BaseModel):
     pairs: int
     images: int | None
     pictures: bool = Field(description="whether pictures can be shown")
+    search: str | None = Field(description="ready, waiting (built when first asked), building, failed; null for none")
+    words: bool = Field(description="whether any words can be looked for")
+    why_not: str | None = Field(description="why it cannot be searched")
     facets: list[str]
     orders: list[str]
     notices: list[str] = Field(description="what to know, in sentences")
@@ -50,6 +53,9 @@ def router(service: Service) -> APIRouter:
                 pairs=len(source.table),
                 images=None if source.pairs is None else len(source.pairs.images),
                 pictures=source.pictures is not None and source.pictures.any,
+                search=None if source.searcher is None else source.searcher.state,
+                words=source.searcher is not None and source.reads_words,
+                why_not=source.why_not if source.searcher is None else None,
                 facets=list(source.table.facets),
                 orders=["row", *(name for name in ("p_match", "similarity") if name in source.table)],
                 notices=source.notices,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from truepair.serve.errors import not_found
@@ -74,18 +75,17 @@ def wanted_of(
     return Wanted(facets, words, p_low, p_high)
 
 
-def counts_of(service_counts: dict[str, list[tuple[str, int]]], most: int = 100) -> dict[str, list[Count]]:
+def counts_of(counts: dict[str, list[tuple[str, int]]], most: int = 100) -> dict[str, list[dict[str, Any]]]:
     """The counts of facets as they are told, of the most frequent values."""
     return {
-        name: [Count(value=value, pairs=pairs) for value, pairs in values[:most]]
-        for name, values in service_counts.items()
+        name: [{"value": value, "pairs": pairs} for value, pairs in values[:most]] for name, values in counts.items()
     }
 
 
 def router(service: Service) -> APIRouter:
     routes = APIRouter(tags=["pairs"])
 
-    @routes.get("/pairs")
+    @routes.get("/pairs", response_model=PairsPage)
     def pairs(
         wanted: Annotated[Wanted, Depends(wanted_of)],
         source: Annotated[
@@ -96,29 +96,30 @@ def router(service: Service) -> APIRouter:
         ] = "row",
         offset: Annotated[int, Query(ge=0, le=FAR)] = 0,
         limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
-    ) -> PairsPage:
+    ) -> JSONResponse:
         """The pairs of a source that have all that is asked for."""
         found = service.source(source)
         rows = found.table.rows(wanted, order)
-        told: list[dict[str, Any]] = found.told(rows[offset : offset + limit].tolist())
-        return PairsPage(
-            source=found.name,
-            total=len(rows),
-            offset=offset,
-            pairs=[Pair(**pair) for pair in told],
-            facets=counts_of(found.table.counts(wanted)),
+        return JSONResponse(
+            {
+                "source": found.name,
+                "total": len(rows),
+                "offset": offset,
+                "pairs": found.told(rows[offset : offset + limit].tolist()),
+                "facets": counts_of(found.table.counts(wanted)),
+            }
         )
 
-    @routes.get("/pairs/{pair_id:path}")
+    @routes.get("/pairs/{pair_id:path}", response_model=Pair)
     def pair(
         pair_id: str, source: Annotated[str | None, Query(max_length=200, description="name of a source")] = None
-    ) -> Pair:
+    ) -> JSONResponse:
         """One pair by its id."""
         found = service.source(source)
         try:
             row = found.table.row_of(pair_id)
         except KeyError:
             raise not_found("pair", pair_id, "see /pairs for those there are") from None
-        return Pair(**found.told([row])[0])
+        return JSONResponse(found.told([row])[0])
 
     return routes

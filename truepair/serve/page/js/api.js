@@ -44,7 +44,7 @@ export function post(path, body, signal = undefined) {
   return asked(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
-/** Send a form (FormData), such as one with a picture. */
-export function send(path, form, signal = undefined) {
-  return asked(path, { method: "POST", body: form, signal });
+/** Send a form (FormData), such as one with a picture; `values` go into the address. */
+export function send(path, form, values = {}, signal = undefined) {
+  return asked(path + query(values), { method: "POST", body: form, signal });
 }
