@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from truepair import __version__
 from truepair.cli.analyse import add_analyse
 from truepair.cli.audit import add_audit
+from truepair.cli.decisions import add_decisions
 from truepair.cli.demo import add_demo
 from truepair.cli.describe import add_describe
 from truepair.cli.evaluate import add_evaluate
@@ -69,7 +70,7 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_audit):
+    for add in (add_demo, add_audit, add_decisions):
         add(commands)
     add_train(commands, arguments)
     for add in (add_features, add_evaluate, add_report, add_analyse, add_labels, add_noise, add_describe, add_import):

@@ -125,6 +125,24 @@ def majority(decisions: Iterable[Decision]) -> Decision | None:
     )
 
 
+def current_of(history: Iterable[Decision], person: str | None = None) -> dict[str, Decision]:
+    """What is thought of every decided pair, from a history in its order; see `DecisionStore.current`."""
+    latest: dict[str, dict[str, Decision]] = {}
+    first: dict[str, Decision] = {}
+    for decision in history:
+        if person is None or decision.person == person:
+            people = latest.setdefault(decision.pair_id, {})
+            people.pop(decision.person, None)  # so that the people stand in the order of their latest words
+            people[decision.person] = decision
+            first.setdefault(decision.pair_id, decision)
+    found = {}
+    for pair_id, people in latest.items():
+        agreed, chosen = majority(people.values()), first[pair_id]
+        if agreed is not None:
+            found[pair_id] = replace(agreed, chosen_by=chosen.chosen_by, probability_chosen=chosen.probability_chosen)
+    return found
+
+
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -60,7 +60,7 @@ class Population:
     def of_audit(cls, folder: Path | str) -> Population:
         """Of the folder of a finished audit; an InputError where it holds none."""
         path = Path(folder) / TABLE
-        columns = _read(path, ("pair_id", "image", "caption", "p_match", UNDECIDED))
+        columns = read_columns(path, ("pair_id", "image", "caption", "p_match", UNDECIDED))
         believed = columns.get(UNDECIDED, columns["p_match"])
         return cls(
             columns["pair_id"].to_pylist(),
@@ -79,7 +79,12 @@ def decisions_of(folder: Path | str, *, read_only: bool = False) -> tuple[Decisi
     return DecisionStore.open(Path(folder) / NAME, read_only, audit=pairs.digest), pairs
 
 
-def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Columns of the table of an audit, as arrow has them; `UNDECIDED` may be missing.
+
+    Raises:
+        InputError: there is no such table.
+    """
     from pyarrow import ArrowException, parquet
 
     try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from truepair.decisions.decision import CLOCK, Decision, checked, majority
+from truepair.decisions.decision import CLOCK, Decision, checked, current_of
 from truepair.decisions.schema import STEPS, check_version, prepare
 from truepair.errors import InputError
 from truepair.files import require_file
@@ -110,23 +110,7 @@ class DecisionStore:
         `chosen_by` and `probability_chosen` are those of that first choice. Of several people the majority counts, a
         tie is "unsure"; `person` gives one alone.
         """
-        latest: dict[str, dict[str, Decision]] = {}
-        first: dict[str, Decision] = {}
-        for decision in self.history():
-            if person is None or decision.person == person:
-                people = latest.setdefault(decision.pair_id, {})
-                people.pop(decision.person, None)  # so that the people stand in the order of their latest words
-                people[decision.person] = decision
-                first.setdefault(decision.pair_id, decision)
-        found = {}
-        for pair_id, people in latest.items():
-            agreed = majority(people.values())
-            if agreed is not None:
-                chosen = first[pair_id]
-                found[pair_id] = replace(
-                    agreed, chosen_by=chosen.chosen_by, probability_chosen=chosen.probability_chosen
-                )
-        return found
+        return current_of(self.history(), person)
 
     def history(self, pair_id: str | None = None) -> list[Decision]:
         """Every row ever written, oldest first; of one pair or of all."""

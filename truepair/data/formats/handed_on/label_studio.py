@@ -21,8 +21,8 @@ from truepair.data.formats.handed_on.pictures import WrittenPictures, check_pict
 from truepair.data.selection import Selection
 from truepair.errors import InputError
 
-MATCHED, MISMATCHED = "matched", "mismatched"
-CONTROL, PICTURE = "match", "image"
+MATCHED, MISMATCHED, UNSURE = "matched", "mismatched", "unsure"
+CONTROL, PICTURE, CORRECTION = "match", "image", "correction"
 CONFIGURATION = f"""\
 <View>
   <Image name="{PICTURE}" value="$image"/>
@@ -30,7 +30,9 @@ CONFIGURATION = f"""\
   <Choices name="{CONTROL}" toName="{PICTURE}" choice="single" showInline="true">
     <Choice value="{MATCHED}"/>
     <Choice value="{MISMATCHED}"/>
+    <Choice value="{UNSURE}"/>
   </Choices>
+  <TextArea name="{CORRECTION}" toName="{PICTURE}" maxSubmissions="1" placeholder="a caption that fits"/>
 </View>
 """
 
@@ -102,6 +104,6 @@ def read_decisions(path: Path) -> dict[str, bool]:
             ]
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}, task {number}: it lacks {error}; expected a task that truepair wrote") from error
-        if answers:
+        if answers and answers[-1] != UNSURE:
             found[str(pair_id)] = answers[-1] == MATCHED
     return found

@@ -1,0 +1,223 @@
+"""Decisions as files that other programs read: parquet, CSV, JSON Lines, and the tasks of Label Studio.
+
+A row is a row of the history, so that a file says all that the database says; beside it stand the names of the image
+and the caption as given, for people, and to tell whether a file is about the pairs it is imported for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from truepair.decisions import label_studio
+from truepair.decisions.decision import Decision, checked
+from truepair.errors import InputError
+from truepair.files import atomic_file, read_file, write_bytes_atomically, writing
+from truepair.files.reading import json_object, reason
+
+Given = Mapping[str, tuple[str, str]]
+"""Pair id → name of its image, and its caption as given."""
+
+_COLUMNS = {
+    "number": "int64",
+    "pair_id": "string",
+    "verdict": "string",
+    "person": "string",
+    "chosen_by": "string",
+    "caption": "string",
+    "partner": "string",
+    "probability_chosen": "float64",
+    "seconds": "float64",
+    "at": "string",
+    "undoes": "int64",
+    "given_image": "string",
+    "given_caption": "string",
+}
+_NUMBERS: dict[str, Callable[[str], Any]] = {
+    "number": int,
+    "probability_chosen": float,
+    "seconds": float,
+    "undoes": int,
+}
+_LEAST = ("pair_id", "verdict")
+IMPORTED = "imported"
+"""Who decided, and how a pair was chosen, where a file does not say."""
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """A row of a file of decisions.
+
+    Attributes:
+        place: "FILE, row 3", for messages; rows count from 1, as people do, without the header.
+        given_caption: the caption that was judged, None where the file does not say.
+    """
+
+    place: str
+    decision: Decision
+    given_caption: str | None = None
+
+
+def write_decisions(path: Path, history: Sequence[Decision], given: Given) -> None:
+    """Write a history; the ending of the path says how: .parquet, .csv, .jsonl, or .json for Label Studio.
+
+    Raises:
+        InputError: another ending.
+        TruepairError: the disk is full, or the folder may not be written to.
+    """
+    write = _kind_of(path)[0]
+    write(path, history, given)
+
+
+def read_decisions(path: Path) -> list[FileRow]:
+    """The rows of such a file, in order. Of columns only `pair_id` and `verdict` are needed; unknown ones are left
+    out.
+
+    Raises:
+        InputError: the file cannot be read, or a row is none; the message names it.
+    """
+    read = _kind_of(path)[1]
+    try:
+        return list(read(path))
+    except (OSError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read ({reason(error)}); expected a file of decisions") from error
+
+
+def _row_of(values: Mapping[str, Any], place: str) -> FileRow:
+    lacking = [name for name in _LEAST if name not in values]
+    if lacking:
+        raise InputError(f"{place} has no {lacking[0]}; expected at least {' and '.join(_LEAST)}")
+    known = {field.name for field in fields(Decision)}
+    told = {name: value for name, value in values.items() if name in known and value is not None}
+    names = {"verdict": None, "person": IMPORTED, "chosen_by": IMPORTED}
+    for name in ("number", "undoes"):
+        if name in told and (type(told[name]) is not int or told[name] < 0):
+            raise InputError(f"{place}: {name} is {told[name]!r}; expected a row of the history")
+    try:
+        decision = checked(Decision(**{**names, **told}))
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+    caption = values.get("given_caption")
+    return FileRow(place, decision, caption if isinstance(caption, str) else None)
+
+
+def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, Any]]:
+    for decision in history:
+        image, caption = given.get(decision.pair_id, (None, None))
+        beside = {"given_image": image, "given_caption": caption}
+        yield {name: beside[name] if name in beside else getattr(decision, name) for name in _COLUMNS}
+
+
+def _write_csv(path: Path, history: Sequence[Decision], given: Given) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    for record in _records(history, given):
+        writer.writerow({name: "" if value is None else value for name, value in record.items()})
+    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _read_csv(path: Path) -> Iterator[FileRow]:
+    try:
+        text = read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no UTF-8 text ({error}); save it as CSV in UTF-8") from error
+    csv.field_size_limit(10**7)
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for number, record in enumerate(reader, start=1):
+            place = f"{path}, row {number}"
+            if None in record:
+                raise InputError(f"{place} has more values than there are columns; quote values with commas in them")
+            yield _row_of({name: _number(name, value, place) for name, value in record.items()}, place)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num} is no CSV ({error}); save it as CSV again") from error
+
+
+def _number(name: str, value: str | None, place: str) -> Any:
+    if value is None or (value == "" and name != "given_caption"):
+        return None
+    try:
+        return _NUMBERS.get(name, str)(value)
+    except ValueError as error:
+        raise InputError(f"{place}: {name} is {value!r}; expected a number") from error
+
+
+def _write_lines(path: Path, history: Sequence[Decision], given: Given) -> None:
+    lines = [
+        json.dumps({name: value for name, value in record.items() if value is not None or name == "verdict"}) + "\n"
+        for record in _records(history, given)
+    ]
+    write_bytes_atomically(path, "".join(lines).encode("utf-8"))
+
+
+def _read_lines(path: Path) -> Iterator[FileRow]:
+    for number, line in enumerate(read_file(path).split(b"\n"), start=1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            try:
+                record = json_object(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{place} is no JSON object ({error}); expected a decision") from error
+            yield _row_of(record, place)
+
+
+def _write_parquet(path: Path, history: Sequence[Decision], given: Given) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()])
+    records = [{name: _encodable(value) for name, value in record.items()} for record in _records(history, given)]
+    with atomic_file(path) as temporary, writing(path):
+        parquet.write_table(pyarrow.Table.from_pylist(records, schema=schema), temporary)
+
+
+def _encodable(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+
+
+def _read_parquet(path: Path) -> Iterator[FileRow]:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            records = file.read(columns=names).to_pylist()
+    except ArrowException as error:
+        raise InputError(f"{path} is no parquet table ({error}); expected a file of decisions") from error
+    if not names or not set(_LEAST) <= set(names):
+        raise InputError(f"{path} lacks the columns {' and '.join(_LEAST)}; expected a file of decisions")
+    for number, record in enumerate(records, start=1):
+        yield _row_of(record, f"{path}, row {number}")
+
+
+def _write_tasks(path: Path, history: Sequence[Decision], given: Given) -> None:
+    tasks = label_studio.tasks_of(list(_records(history, given)), history)
+    write_bytes_atomically(path, json.dumps(tasks, ensure_ascii=True, indent=1).encode("utf-8"))
+
+
+def _read_tasks(path: Path) -> Iterator[FileRow]:
+    for record, place in label_studio.records_of(path):
+        yield _row_of(record, place)
+
+
+_Kind = tuple[Callable[[Path, Sequence[Decision], Given], None], Callable[[Path], Iterator[FileRow]]]
+FILES: dict[str, _Kind] = {
+    ".parquet": (_write_parquet, _read_parquet),
+    ".csv": (_write_csv, _read_csv),
+    ".jsonl": (_write_lines, _read_lines),
+    ".json": (_write_tasks, _read_tasks),
+}
+"""Ending → how such a file is written and read; .json is that of Label Studio."""
+
+
+def _kind_of(path: Path) -> _Kind:
+    kind = FILES.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; expected {', '.join(FILES)} (Label Studio)")
+    return kind
