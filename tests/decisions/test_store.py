@@ -287,3 +287,15 @@ def test_merging_keeps_times_undo_and_order_and_is_done_once(tmp_path):
         ]
         assert set(a.current()) == {"p", "q"} and a.current()["p"].verdict == "mismatch"
         assert a.undo("Bo").pair_id == "q", "what was undone there is undone here"
+
+
+def test_a_request_that_is_made_again_is_kept_once(tmp_path):
+    with DecisionStore.open(tmp_path / "d.sqlite") as store:
+        first = store.record_all([decided("a"), decided("b")], ["r1", "r2"])
+        assert store.record_all([decided("b"), decided("c")], ["r2", "r3"]) == [first[1], first[1] + 1]
+        taken = store.undo("Ada", "u1")
+        assert taken is not None and taken.pair_id == "c" and store.undo("Ada", "u1") == taken
+        assert len(store.history()) == 4 and store.count() == 2
+        assert [row.number for row in store.history(after=first[1])] == [first[1] + 1, first[1] + 2]
+    with DecisionStore.open(tmp_path / "d.sqlite") as store:
+        assert store.record_all([decided("a")], ["r1"]) == first[:1] and len(store.history()) == 4

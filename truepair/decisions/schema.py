@@ -31,6 +31,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX decisions_of_person ON decisions (person, at)",
         "CREATE INDEX undone ON decisions (undoes) WHERE undoes IS NOT NULL",
+        "CREATE TABLE requests (name TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES decisions (number))",
     ),
 )
 """Statements that lead from each version to the next: a new database takes all of them, an older one the rest."""

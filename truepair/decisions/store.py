@@ -81,17 +81,32 @@ class DecisionStore:
         """
         return self.record_all([decision])[0]
 
-    def record_all(self, decisions: Sequence[Decision]) -> list[int]:
-        """Keep several decisions, all or none of them; otherwise as `record`."""
-        wanted = [checked(decision) for decision in decisions]
-        with self._writing():
-            return [self._insert(replace(decision, at=self._now(), undoes=None)) for decision in wanted]
+    def record_all(self, decisions: Sequence[Decision], requests: Sequence[str] | None = None) -> list[int]:
+        """Keep several decisions, all or none of them; otherwise as `record`.
 
-    def undo(self, person: str) -> Decision | None:
+        Args:
+            requests: a name for each, unique for ever. What was kept under a name is not kept again, so that who got
+                no answer may ask again; its row is returned.
+        """
+        wanted = [checked(decision) for decision in decisions]
+        names: Sequence[str | None] = [None] * len(wanted) if requests is None else requests
+        with self._writing():
+            return [
+                self._insert_once(replace(each, undoes=None), name) for each, name in zip(wanted, names, strict=True)
+            ]
+
+    def undo(self, person: str, request: str | None = None) -> Decision | None:
         """Take back the last decision of a person that was not taken back yet: what the person thought of the pair
         before it counts again. Returns the decision that was taken back, None where there is none.
+
+        Args:
+            request: a name, as of `record_all`.
         """
         with self._writing():
+            done = self._row_of_request(request)
+            if done is not None:
+                taken_back = "SELECT undoes FROM decisions WHERE number = ?"
+                return self._one(f"SELECT {_ALL} FROM decisions WHERE number = ({taken_back})", (done,))
             query = f"""SELECT {_ALL} FROM decisions AS d WHERE person = ? AND undoes IS NULL AND NOT EXISTS
                 (SELECT 1 FROM decisions AS u WHERE u.undoes = d.number) ORDER BY at DESC, number DESC LIMIT 1"""
             last = self._one(query, (person,))
@@ -101,7 +116,7 @@ class DecisionStore:
                 ORDER BY at DESC, number DESC LIMIT 1"""
             before = self._one(query, (last.pair_id, person, last.at, last.number))
             restored = before or replace(last, verdict=None, caption=None, partner=None)
-            self._insert(replace(restored, at=self._now(), undoes=last.number))
+            self._insert_once(replace(restored, undoes=last.number), request)
             return last
 
     def current(self, person: str | None = None) -> dict[str, Decision]:
@@ -112,9 +127,13 @@ class DecisionStore:
         """
         return current_of(self.history(), person)
 
-    def history(self, pair_id: str | None = None) -> list[Decision]:
-        """Every row ever written, oldest first; of one pair or of all."""
-        where, given = ("", ()) if pair_id is None else ("WHERE pair_id = ?", (pair_id,))
+    def history(self, pair_id: str | None = None, *, after: int = 0) -> list[Decision]:
+        """Every row ever written, oldest first; of one pair or of all, with a number above `after`."""
+        where, given = (
+            ("WHERE number > ?", (after,))
+            if pair_id is None
+            else ("WHERE pair_id = ? AND number > ?", (pair_id, after))
+        )
         with self._lock, _refused(self.path):
             rows = self._connection.execute(f"SELECT {_ALL} FROM decisions {where} ORDER BY at, number", given)
             return [_decision(row) for row in rows]
@@ -182,6 +201,20 @@ class DecisionStore:
         cursor = self._connection.execute(statement, [getattr(decision, name) for name in names])
         assert cursor.lastrowid is not None
         return cursor.lastrowid
+
+    def _insert_once(self, decision: Decision, request: str | None) -> int:
+        """A row of the present time, or the one that was written for the request before."""
+        done = self._row_of_request(request)
+        if done is not None:
+            return done
+        number = self._insert(replace(decision, at=self._now()))
+        if request is not None:
+            self._connection.execute("INSERT INTO requests VALUES (?, ?)", (request, number))
+        return number
+
+    def _row_of_request(self, request: str | None) -> int | None:
+        found = self._connection.execute("SELECT number FROM requests WHERE name = ?", (request,)).fetchone()
+        return None if found is None else int(found[0])
 
     def _now(self) -> str:
         """The time, later than all in the history: whoever writes later is later, whatever the clocks say."""
