@@ -8,8 +8,8 @@ from typing import Any
 from truepair import __version__
 from truepair.serve.sources import Source
 
-ABOUT = """Search the images and captions of runs and audits, and look at their pairs. Errors are JSON objects of type
-`application/problem+json` with `type`, `title`, `status` and `detail`."""
+ABOUT = """Search the images and captions of runs and audits, look at their pairs, and decide about them. Errors are
+JSON objects of type `application/problem+json` with `type`, `title`, `status` and `detail`."""
 
 
 def create_app(sources: Sequence[Source], access: Any = None) -> Any:
@@ -25,13 +25,13 @@ def create_app(sources: Sequence[Source], access: Any = None) -> Any:
 
     from truepair.serve.errors import add_handlers
     from truepair.serve.metrics import Counting
-    from truepair.serve.routes import health, page, pairs, pictures, search
+    from truepair.serve.routes import decisions, health, page, pairs, pictures, search
     from truepair.serve.security import Access, Guard
     from truepair.serve.service import Service
 
     service = Service(sources)
     app = FastAPI(title="truepair", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
-    for part in (health, search, pairs, pictures, page):
+    for part in (health, search, pairs, decisions, pictures, page):
         app.include_router(part.router(service))
     add_handlers(app)
     app.state.service = service
