@@ -13,7 +13,7 @@ from truepair.cli.shared import DATA_HELP, add_command, say, use_threads
 from truepair.errors import InputError, TruepairError
 
 if TYPE_CHECKING:
-    from truepair.serve.sources import Source
+    from truepair.serve.service import Service
 
 DESCRIPTION = """\
 A service on this machine, and its page: type words and see pictures, drop a picture and see captions, go through
@@ -83,16 +83,24 @@ def run_serve(options: argparse.Namespace) -> None:
             for notice in source.notices:
                 print(f"  {notice}")
         print(address(options.host, listener.getsockname()[1], access.token), flush=True)
-        threading.Thread(target=warm, args=(sources,), daemon=True).start()
+        threading.Thread(target=warm, args=(app.state.service,), daemon=True).start()
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_keep_alive=30
         )
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def warm(sources: list[Source]) -> None:
-    """Build the indexes one after the other, so that the first query finds them; who asks earlier waits."""
-    for source in sources:
+def warm(service: Service) -> None:
+    """Read what reviews need, then build the indexes, one after the other, so that the first request finds them; who
+    asks earlier waits.
+    """
+    for source in service.sources.values():
+        try:
+            if source.kind == "audit":
+                service.review(source.name).prepare()
+        except TruepairError as error:  # who reviews is told as well
+            print(f"{source.name} cannot be reviewed: {error}", file=sys.stderr, flush=True)
+    for source in service.sources.values():
         if source.searcher is not None:
             try:
                 _ = source.searcher.index
