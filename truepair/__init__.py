@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # `as`: handed on
     from truepair.loops.criterion import Criterion as Criterion
     from truepair.methods import build_method as build_method
     from truepair.pages.audit.page import audit_with_page as audit
+    from truepair.serve.client import Client as Client
     from truepair.training.as_printed import as_printed as as_printed
     from truepair.training.fit import Run as Run
     from truepair.training.fit import fit as fit
@@ -64,6 +65,7 @@ _NAMES = {
     "evaluation.two_stage": ("TwoStage", "evaluate_two_stage"),
     "loops.criterion": ("Criterion",),
     "methods": ("build_method",),
+    "serve.client": ("Client",),
     "training.as_printed": ("as_printed",),
     "training.fit": ("Run", "fit", "open_run"),
     "training.importing": ("import_checkpoint",),

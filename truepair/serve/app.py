@@ -23,14 +23,16 @@ def create_app(sources: Sequence[Source], access: Any = None) -> Any:
     """
     from fastapi import FastAPI
 
-    from truepair.serve.errors import add_handlers
+    from truepair.serve.errors import PROBLEMS, add_handlers
     from truepair.serve.metrics import Counting
     from truepair.serve.routes import decisions, health, page, pairs, pictures, search
     from truepair.serve.security import Access, Guard
     from truepair.serve.service import Service
 
     service = Service(sources)
-    app = FastAPI(title="truepair", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="truepair", version=__version__, description=ABOUT, docs_url=None, redoc_url=None, responses=PROBLEMS
+    )
     for part in (health, search, pairs, decisions, pictures, page):
         app.include_router(part.router(service))
     add_handlers(app)

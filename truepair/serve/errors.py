@@ -8,6 +8,18 @@ from truepair.errors import InputError, RunFolderError, TruepairError
 from truepair.phrases import printable
 
 MEDIA_TYPE = "application/problem+json"
+_TEXT = {"type": "string"}
+_SCHEMA = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT},
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"description": "a problem, with what to do", "content": {MEDIA_TYPE: {"schema": _SCHEMA}}}
+    for status in ("4XX", "507")
+}
+"""What every endpoint may answer beside what it promises, for the description of the service."""
 
 
 class Problem(InputError):
