@@ -116,3 +116,19 @@ def searched(run, audit):
 @pytest.fixture(scope="session")
 def search_client(searched):
     return TestClient(searched, base_url=HERE)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from tests.serve.in_browser import browsing
+
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def searched_address(searched):
+    from tests.serve.in_browser import running
+
+    with running(searched) as address:
+        yield address
