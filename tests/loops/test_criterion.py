@@ -257,6 +257,8 @@ def test_a_loss_without_temperature_refuses_a_scale():
 
 
 WHY = {
+    "mscn": ({}, "learns from pairs that are known to match"),
+    "npc": ({}, "looks at other pairs beside"),
     "gsc with co_train": ({"co_train": True}, "trains 2 networks that teach each other"),
     "truepair": ({}, "taught by an average of its network's weights"),
     "ugncl": ({}, "compares 2 views of each image"),

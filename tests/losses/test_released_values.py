@@ -10,18 +10,32 @@ import torch
 
 from truepair.correspondence.consistency import bidirectional_consistency
 from truepair.correspondence.slack import foremost, predicted_label
-from truepair.losses import complementary_contrastive, evidential, hinge_ranking, soft_margin
+from truepair.engines.similarity_head import SimilarityHead
+from truepair.losses import complementary_contrastive, evidential, hinge_ranking, info_nce, soft_margin
+from truepair.losses.meta import meta_cross_entropy, score_margin
 from truepair.losses.rematching import rematching, symmetric_cross_entropy
+from truepair.methods.npc.impact import impact_weight
 
 PAIRS = 12
 ROW, COLUMN = torch.arange(PAIRS)[:, None], torch.arange(PAIRS)[None]
 S = ((7 * ROW + 11 * COLUMN + 3 * ROW * COLUMN) % 97).double() / 97
+OTHER = ((5 * ROW + 3 * COLUMN + 2 * ROW * COLUMN) % 89).double() / 89
 PLAN = S.T.clone().fill_diagonal_(0)
 PLAN = PLAN / PLAN.sum() * 0.1
 LABEL = (torch.arange(PAIRS) % 3 > 0).double().diag()
 EVIDENCE = torch.exp(torch.tanh(2 * S - 1) / 0.1)
 ALL_NEGATIVES = hinge_ranking(S, margin=0.2, negatives=PAIRS)
 DIAGONAL = (PAIRS - 1) / PAIRS  # the released means over negatives count the diagonal, as a zero
+
+
+def head_of_fractions():
+    """A head of five hidden units whose weights are fractions of 23."""
+    head = SimilarityHead(PAIRS, 5).double()
+    for place, parameter in enumerate(head.parameters()):
+        numbers = (37 * torch.arange(parameter.numel()) + 11 * place) % 23
+        parameter.data = (numbers.double() / 23 - 0.4).reshape(parameter.shape)
+    return head
+
 
 RELEASED = {  # 1096a24, 2023-09-17
     "rcl log": (3.491810566372477, lambda: complementary_contrastive(S, form="log").mean()),
@@ -43,6 +57,24 @@ RELEASED = {  # 1096a24, 2023-09-17
         5.441473291207982,
         lambda: bidirectional_consistency(S[:, :5] - 0.3, S[:, 3:9] - 0.2, torch.tensor([1, 4, 7])).sum(),
     ),
+    # 01febc2, 2024-03-28; with equal scores: others are broadcast there over columns
+    "mscn warm-up": (6.1542955326460484, lambda: DIAGONAL * ALL_NEGATIVES.sum()),
+    "mscn margin": (
+        14.374760042659084,
+        lambda: hinge_ranking(S, margin=score_margin(torch.full((PAIRS,), 0.7, dtype=torch.float64), 0.2)).sum(),
+    ),
+    "mscn head": (6.889812640599189, lambda: torch.sigmoid(head_of_fractions()(S)).sum().detach()),
+    "mscn meta loss": (0.7321273897244752, lambda: meta_cross_entropy(S)),
+    # 823d781, 2025-07-02
+    "npc bank loss": (107.46849560344367, lambda: info_nce(S, temperature=0.05).sum()),
+    "npc weights": (
+        9.39750602631157,
+        lambda: impact_weight(
+            (info_nce(S, temperature=0.05), info_nce(OTHER, temperature=0.05)),
+            (info_nce(S.roll(1, 0), temperature=0.05), info_nce(OTHER.roll(2, 1), temperature=0.05)),
+        ).sum(),
+    ),
+    "npc averaged loss": (8.95570796695364, lambda: info_nce(S, temperature=0.05).mean()),
     # 1b0a775, 2024-03-21
     "decl evidential": (
         126.07542458117892,

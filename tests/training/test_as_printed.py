@@ -9,6 +9,7 @@ import pytest
 import truepair
 from tests.methods.labelled import labelled_pairs
 from truepair.cli.main import main
+from truepair.data.known_pairs import with_known_pairs
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.methods.base import Method
@@ -41,6 +42,8 @@ TRAINING = {
     "bicro": ((50, 128, 2e-4, 40, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "l2rm": ((40, 128, 2e-4, 20, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
     "osa": ((5, 256, 1e-5, 4, "adamw", 0.2, 0.0, 0.0), "pretrained", PRETRAINED),
+    "mscn": ((55, 64, 2e-4, 35, "adam", 0.0, 0.0, 0.0), "sgr", SGRAF),
+    "npc": ((5, 256, 2e-7, 4, "adamw", 0.2, 0.0, 0.0), "pretrained", PRETRAINED),
     "in2r": (
         (41, 128, 5e-4, 16, "adamw", 1e-4, 0.2, 0.2),
         "global",
@@ -112,6 +115,14 @@ OPTIONS = {
     "osa": {
         "temperature": 0.05, "weight": "released", "warm_up_epochs": 0,
     },
+    "mscn": {
+        "margin": 0.2, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "released", "head_width": 64,
+        "head_rate": 0.085, "meta_pairs": 32, "co_train": True,
+    },
+    "npc": {
+        "temperature": 0.05, "clean": 0.9, "mixture": "released", "trial_rate": 2e-7, "weight": "tanh",
+        "bank": "trained", "averaged": False, "warm_up_epochs": 0,
+    },
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "warm_up_epochs": 1, "threshold": 0.5,
         "mixture": "normal", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
@@ -176,6 +187,8 @@ def test_every_preset_trains(name, tiny, tmp_path):
     model = replace(printed.model, **{key: value for key, value in widths.items() if hasattr(printed.model, key)})
     method = truepair.build_method(name, options)
     pairs = labelled_pairs(60, wrong=0.3) if method.learns_from_labels else truepair.load(tiny)
+    if method.least_trusted:
+        pairs = with_known_pairs(truepair.inject_noise(pairs, 0.3, seed=0), "30", seed=0)
     setup = replace(printed.setup, model=model)
     run = truepair.fit(pairs, method=method, setup=setup, out=tmp_path / "run", epochs=1, minimum_count=1)
     assert math.isfinite(run.metrics[-1]["loss"])

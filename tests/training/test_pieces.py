@@ -8,7 +8,7 @@ import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_resume import Stop, assert_same_run
 from truepair.correspondence import CorrespondenceMemory
-from truepair.data.batch import EpochBatches
+from truepair.data.batch import EpochBatches, pair_batch
 from truepair.engines.config import MLPConfig, SAFConfig
 from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.errors import InputError
@@ -27,6 +27,8 @@ OPTIONS = {
     "ncr": {"warm_up_epochs": 1},
     "bicro": {"warm_up_epochs": 1},
     "l2rm": {"warm_up_epochs": 1},
+    "mscn": {"warm_up_epochs": 1, "head_width": 5},
+    "npc": {"warm_up_epochs": 1, "trial_rate": 1e-3},
     "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
@@ -46,6 +48,11 @@ def without_batch_norm(monkeypatch):
     monkeypatch.setattr("truepair.engines.mlp_engine.nn.BatchNorm1d", lambda *_, **__: Running())
 
 
+def in_double(batch):
+    object.__setattr__(batch.images, "features", batch.images.features.double())
+    return batch
+
+
 class Parts:
     """One network with a method, a batch and its memory, in float64, always the same."""
 
@@ -53,19 +60,19 @@ class Parts:
         pairs = truepair.load(tiny)
         prepared = Setup(model=config).with_preparation(pairs).preparation
         self.method = build_method(name, OPTIONS.get(name))
-        needs = Needs(self.method.views, self.method.networks, *(self.method.auxiliary.subspaces or ()))
+        subspaces = self.method.auxiliary.subspaces or (0, 0, False)
+        needs = Needs(self.method.views, self.method.networks, *subspaces, head_width=self.method.head_width)
         with torch.random.fork_rng():
             torch.manual_seed(0)
             self.engine = build_engine(config, prepared.sizes, needs).double()
             self.auxiliary = self.method.auxiliary.build(self.engine)
         if self.auxiliary is not None:
             self.auxiliary.double()
-        self.memory = CorrespondenceMemory(len(pairs))
+        self.memory = CorrespondenceMemory(len(pairs), trusted=torch.arange(len(pairs)) % 4 == 0)
         self.method.prepare(self.memory)
         self.position = EpochPosition(STAGE.get(name, 0), epoch, (Stage(4),), 0, 4, 24)
-        batch = EpochBatches(pairs, prepared, batch_size=24, position=(0, 0, epoch), augmented=False)[0]
-        object.__setattr__(batch.images, "features", batch.images.features.double())
-        self.batch = batch
+        self.batch = in_double(EpochBatches(pairs, prepared, batch_size=24, position=(0, 0, epoch), augmented=False)[0])
+        self.prepare = lambda ids: in_double(pair_batch(pairs, prepared, ids.numpy()))
         self.learn_a_little()
 
     def learn_a_little(self):
@@ -98,8 +105,9 @@ class Parts:
 @pytest.mark.parametrize("name", METHODS_OF_PAIRS)
 def test_loss_gradients_and_memory_are_those_of_the_whole_batch(tiny, without_batch_norm, name, size, epoch):
     whole, cut = (Parts(tiny, name, MLPConfig(width=12, hidden_width=16), epoch) for _ in range(2))
-    loss, expected = whole.gradients(Forward(whole.engine, whole.batch, whole.auxiliary))
-    pieces = ForwardInPieces(cut.engine, cut.batch, cut.auxiliary, size, (0, 0, 1, 0), loop_precision)
+    loss, expected = whole.gradients(Forward(whole.engine, whole.batch, whole.auxiliary, whole.prepare))
+    place = (0, 0, 1, 0)
+    pieces = ForwardInPieces(cut.engine, cut.batch, cut.auxiliary, size, place, loop_precision, cut.prepare)
     found_loss, found = cut.gradients(pieces)
     assert found_loss.item() == pytest.approx(loss.item(), abs=1e-9)
     for key, gradient in expected.items():

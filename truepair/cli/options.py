@@ -41,7 +41,9 @@ def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", h
     name = f"--{prefix}{option.name}".replace("_", "-")
     described = argparse.SUPPRESS if hidden else describe(option)
     if hint is bool:
-        group.add_argument(name, dest=prefix + option.name, action="store_true", default=ABSENT, help=described)
+        # What is on by default can be switched off, and so can what a paper's settings switch on.
+        kinds = argparse.BooleanOptionalAction if prefix or option.default is True else "store_true"
+        group.add_argument(name, dest=prefix + option.name, action=kinds, default=ABSENT, help=described)
         return
     choices = get_args(hint) if get_origin(hint) is Literal else None
     group.add_argument(

@@ -40,7 +40,14 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--noise-index", type=Path, metavar="FOLDER", help="the field's index files; default: drawn by the seed"
     )
-    parser.add_argument("--jobs", type=whole, metavar="N", help="runs at a time, one CPU thread each [1]")
+    parser.add_argument(
+        "--jobs", type=whole, metavar="N", help="runs at a time, one CPU thread each [1; with Ray all cores]"
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        help="processes here, or tasks of Ray (RAY_ADDRESS for a cluster that sees the same folders) [local]",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="records, runs and page [reproduced]")
     parser.add_argument("--dry-run", action="store_true", help="check the data and show the commands; run nothing")
 
@@ -66,7 +73,8 @@ def run_reproduce(options: argparse.Namespace) -> None:
         rates=options.noise,
         seeds=options.seeds or [0],
         index=options.noise_index,
-        jobs=1 if options.jobs is None else options.jobs,
+        jobs=options.jobs,
+        engine=options.engine or "local",
         out=options.out or Path("reproduced"),
     )
     if options.dry_run:
@@ -77,7 +85,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
 
 def refuse_idle(options: argparse.Namespace) -> None:
     """Raises InputError: an option has no effect on a list, or on a table that is only shown."""
-    of_runs = ("seeds", "noise_index", "jobs", "out", "dry_run")
+    of_runs = ("seeds", "noise_index", "jobs", "engine", "out", "dry_run")
     for needed, names in (("table", ("data", "rows", "noise", *of_runs)), ("data", of_runs)):
         idle = next((name for name in names if getattr(options, name)), None)
         if getattr(options, needed) is None and idle is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,12 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         metavar="DATA",
         default=argparse.SUPPRESS,
         help="with --as-printed: the settings that the paper has for these data (coco, cc152k, …; docs/methods.md)",
+    )
+    parser.add_argument(
+        "--ablation",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="with --as-printed: options beside it take the place of the printed ones, rather than to be refused",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
@@ -143,6 +150,8 @@ def job_of(options: argparse.Namespace) -> Any:
         raise InputError(f"{option} is an option of --model {owners}, but the model is {model}; leave it out")
     if hasattr(options, "printed_for") and not hasattr(options, "as_printed"):
         raise InputError("--printed-for chooses among the settings of a paper; it needs --as-printed")
+    if hasattr(options, "ablation") and not hasattr(options, "as_printed"):
+        raise InputError("--ablation lets options differ from a paper's settings; it needs --as-printed")
     if getattr(options, "as_printed", False):
         return printed_job(options, data, method)
     kind = engine_config(model)
@@ -170,7 +179,10 @@ def refuse_augmentation(options: argparse.Namespace, engine: type[EngineConfig])
 
 
 def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> Any:
-    """The `Job` that the method's paper describes, with the options beside it that it leaves open, and no others."""
+    """The `Job` that the method's paper describes, with the options beside it that it leaves open, and no others.
+
+    With --ablation the other options take the place of the paper's.
+    """
     from truepair.training.as_printed import as_printed
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup
@@ -183,9 +195,13 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
         "training": (TrainingConfig, "", preset.training),
         "augmentation": (Augmentation, "", vars(preset.augmentation)),
     }
-    merged = {}
+    merged: dict[str, dict[str, Any]] = {}
+    altered = hasattr(options, "ablation")
     for part, (kind, prefix, fixed) in settings.items():
         given = given_options(options, kind, prefix=prefix)
+        if altered:
+            merged[part] = {**fixed, **given}
+            continue
         for name, value in given.items():
             if fixed.get(name, value) != value:
                 option = f"--{prefix}{name}".replace("_", "-")
@@ -200,7 +216,9 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
                     f"{fixed[preset.idle[name]]}; leave one of the two out"
                 )
         merged[part] = {**given, **fixed}
-    setup = Setup(TrainingConfig(**merged["training"]), model, preset.augmentation)
+    known = {option.name for option in fields(type(model)) if "help" in option.metadata}  # type: ignore[arg-type]
+    engine, data = type(model).for_data({name: v for name, v in merged["model"].items() if name in known}, data)
+    setup = Setup(TrainingConfig(**merged["training"]), engine, Augmentation(**merged["augmentation"]))
     return Job(data=data, method=method, method_options=merged["method"], setup=setup)
 
 

@@ -79,7 +79,13 @@ class BetaMixture:
         return posterior
 
 
-def fit_beta_mixture(values: ArrayLike) -> BetaMixture:
+def fit_beta_mixture(
+    values: ArrayLike,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    steps: int = STEPS,
+    tolerance: float = TOLERANCE,
+) -> BetaMixture:
     """The mixture by expectation maximisation, each component by the moments of its share of the values, in float64.
 
     Starts from Beta(1, 2) and Beta(2, 1) with equal weights, as the released codes do, and goes on until a step leaves
@@ -88,6 +94,9 @@ def fit_beta_mixture(values: ArrayLike) -> BetaMixture:
 
     Args:
         values: N ≥ 1 in [0, 1]. Larger means better matched: give 1 minus a scaled loss.
+        start: examples of the lower and of the upper group, each at least one in [0, 1], whose moments are the start
+            instead (MSCN).
+        steps, tolerance: to stop sooner, by steps or by what one adds to the mean log-likelihood.
 
     Raises:
         InputError: no values, or one that is not in [0, 1].
@@ -101,15 +110,17 @@ def fit_beta_mixture(values: ArrayLike) -> BetaMixture:
     if x[0] == x[-1]:
         return BetaMixture((one[0], one[0]), (one[1], one[1]), (0.0, 1.0), x.size, 0, 0.0, bic_one, math.inf)
     shapes, weights = [(1.0, 2.0), (2.0, 1.0)], [0.5, 0.5]
+    if start is not None:
+        shapes = [_moments(examples, np.ones_like(examples)) for examples in map(_checked, start)]
     before, best, step = -math.inf, (-math.inf, shapes, weights), 0
-    while step < STEPS:
+    while step < steps:
         step += 1
         logs = np.stack([math.log(w) + _log_density(x, a, b) for w, (a, b) in zip(weights, shapes, strict=True)])
         total = np.logaddexp(logs[0], logs[1])
         mean = float(total.mean())
         if mean > best[0]:
             best = mean, shapes, weights
-        if abs(mean - before) <= TOLERANCE:
+        if abs(mean - before) <= tolerance:
             break
         before, shares = mean, np.exp(logs - total)
         shapes = [_moments(x, share) for share in shares]

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset
 
-from truepair.data.pairs import Pairs
+from truepair.data.pairs import IntArray, Pairs
 from truepair.data.preparation import Batch, Preparation
 from truepair.seeding import generator
 
@@ -91,6 +91,20 @@ def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatc
     return TextBatch(words, lengths, vectors)
 
 
+def pair_batch(
+    pairs: Pairs, preparation: Preparation, ids: IntArray, rng: np.random.Generator | None = None
+) -> PairBatch:
+    """The pairs of these ids as a batch.
+
+    Args:
+        rng: alters images and texts at random, as the preparation does that; None: as they are.
+    """
+    images = preparation.images(pairs.images, pairs.image_index[ids], rng)
+    texts = preparation.texts(pairs.texts, pairs.text_index[ids], rng)
+    labels = None if pairs.labels is None else torch.from_numpy(pairs.labels[ids])
+    return PairBatch(torch.from_numpy(ids), images, texts, labels)
+
+
 class EpochBatches(Dataset[PairBatch]):
     """The batches of one epoch; item k is batch k, whatever came before it.
 
@@ -126,13 +140,9 @@ class EpochBatches(Dataset[PairBatch]):
         return len(self.batches)
 
     def __getitem__(self, step: int) -> PairBatch:
-        ids, pairs = self.batches[step], self.pairs
         seed, *place = self.position
         rng = generator(seed, "augment", *place, step) if self.augmented else None
-        images = self.preparation.images(pairs.images, pairs.image_index[ids], rng)
-        texts = self.preparation.texts(pairs.texts, pairs.text_index[ids], rng)
-        labels = None if pairs.labels is None else torch.from_numpy(pairs.labels[ids])
-        return PairBatch(torch.from_numpy(ids), images, texts, labels)
+        return pair_batch(self.pairs, self.preparation, self.batches[step], rng)
 
     def loader(self, *, first: int, workers: int) -> Iterator[PairBatch]:
         """Batches first, first + 1, …; worker processes only prepare them sooner, they change no number."""

@@ -64,7 +64,7 @@ class Reading:
     progress: bool | None = None
 
 
-_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder", "word_vectors")
+_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder", "word_vectors", "clean_pairs")
 """Options that runs of earlier versions did not keep: left out of what a run keeps where they are not used."""
 
 
@@ -113,6 +113,11 @@ class DataConfig(Options):
     oracle: bool = option(
         False, "reference: train on the truly matched pairs only, which needs the truth (noise or index)"
     )
+    clean_pairs: str | None = option(
+        None,
+        "pairs known to match, for methods that learn from some (mscn): how many to draw among those that match, which "
+        "needs the truth, or a file with a pair id a line",
+    )
     vocabulary: str | None = option(
         None, "a *_vocab.json of the field to read captions with; default: made from the captions"
     )
@@ -141,6 +146,7 @@ class DataConfig(Options):
             table=table,
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
+            clean_pairs=absolute(self.clean_pairs) if not (self.clean_pairs or "").isdecimal() else self.clean_pairs,
             vocabulary=absolute(self.vocabulary),
             word_vectors=self.word_vectors if self.word_vectors == "glove-6b-50d" else absolute(self.word_vectors),
             encoder=None if self.encoder is None else resolved_name(self.encoder),

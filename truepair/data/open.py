@@ -25,6 +25,7 @@ from truepair.data.formats.shards.shards import Shards
 from truepair.data.formats.tables.drafts import NO_LABEL
 from truepair.data.formats.tables.split_folders import SplitFolders
 from truepair.data.formats.tables.tables import Tables
+from truepair.data.known_pairs import with_known_pairs
 from truepair.data.label_noise import apply_label_index, inject_label_noise
 from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.pairs import Pairs
@@ -217,7 +218,8 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     """The splits a run needs, with the configured noise in the training pairs.
 
     In this order: classes with few training pairs are left out of all splits, a label index is applied to all training
-    pairs that are left, the first `train_pairs` of them are taken, labels are drawn anew, images are mismatched.
+    pairs that are left, the first `train_pairs` of them are taken, labels are drawn anew, images are mismatched, pairs
+    known to match are marked.
 
     Raises:
         InputError: as `load`; or noise and an index file are both asked for.
@@ -249,6 +251,8 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         train = inject_noise(train, config.noise, kind=config.noise_kind, seed=noise_seed)
     if config.oracle:
         train = train.matched_only()
+    if config.clean_pairs is not None:
+        train = with_known_pairs(train, config.clean_pairs, seed=noise_seed)
     if config.score_images is not None:
         dev, test = (pairs and pairs.first_images(config.score_images) for pairs in (dev, test))
     return Splits(train, dev, test)

@@ -173,6 +173,8 @@ class Pairs:
         source_rows: (N,) int64, the place of pair p in its source from 0 (row of a table or an array, sample of the
             shards, caption of a split); p where none are given. They stay with the pairs whatever is left out.
         pair_ids: what people know each pair by, unique; None for the source rows. See `ids`.
+        trusted: (N,) bool, the pairs that are known to match because somebody looked at them; None where nobody did.
+            Given, as labels are: a method may see it (`Method.least_trusted`).
     """
 
     images: Images
@@ -186,6 +188,7 @@ class Pairs:
     true_labels: IntArray | None = None
     source_rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     pair_ids: Sequence[str] | None = None
+    trusted: BoolArray | None = None
 
     def __post_init__(self) -> None:
         if self.images.features.ndim not in (2, 3):
@@ -199,6 +202,7 @@ class Pairs:
             ("text ids", len(self.texts.ids), len(self.texts)),
             ("source rows", len(self.source_rows) or count, count),
             ("pair ids", count if self.pair_ids is None else len(self.pair_ids), count),
+            ("marks of known pairs", count if self.trusted is None else len(self.trusted), count),
         ):
             if size != expected:
                 raise InputError(f"{self.name}: {size} {what} for {expected} entries; there must be one for each")
@@ -285,6 +289,7 @@ class Pairs:
             true_labels=_rows_of(self.true_labels, rows),
             source_rows=self.source_rows[rows],
             pair_ids=None if self.pair_ids is None else [self.pair_ids[row] for row in rows.tolist()],
+            trusted=_rows_of(self.trusted, rows),
         )
 
     def first_images(self, count: int) -> Pairs:

@@ -8,16 +8,34 @@ from torch.nn.functional import normalize
 
 from truepair.engines.features import Features
 from truepair.engines.similarity import SingleViewEngine
+from truepair.engines.similarity_head import SimilarityHead
 
 
 class CosineEngine(SingleViewEngine[Tensor]):
     """Encodings are L2-normalised vectors (n, D); similarity is their cosine, in [−1, 1].
+
+    With a similarity head (`use_head`), whose vectors are D (v − t)², scores are its logits and similarity their σ. It
+    starts as about σ(4 cos): with one drawn at random the hinge of a network that learns its features from scratch is
+    smallest where all scores are the same, and there it stays.
 
     Attributes:
         vector_width: D.
     """
 
     vector_width: int
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head: SimilarityHead | None = None
+
+    def use_head(self, width: int) -> None:
+        self.head = SimilarityHead(self.vector_width, width)
+        self.head.start_from_means(offset=4.0, steepness=2.0)
+
+    @property
+    def similarity_head(self) -> SimilarityHead:
+        assert self.head is not None
+        return self.head
 
     def represent_images(self, features: Features) -> Tensor:
         return features.vectors
@@ -27,7 +45,15 @@ class CosineEngine(SingleViewEngine[Tensor]):
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         # Never in bf16: its steps of 1/256 near 1, divided by a temperature of 0.05, would blur the probabilities.
         with torch.autocast(images.device.type, enabled=False):
-            return images @ texts.T
+            if self.head is None:
+                return images @ texts.T
+            return self.head.of_distances(images, texts)
+
+    def as_similarity(self, scores: Tensor) -> Tensor:
+        return scores if self.head is None else torch.sigmoid(scores)
+
+    def as_ranking(self, scores: Tensor) -> Tensor:
+        return scores if self.head is None else torch.tanh(scores)
 
     def image_scores(self, images: Tensor) -> Tensor:
         return self.scores(images, images)
@@ -49,7 +75,8 @@ class CosineEngine(SingleViewEngine[Tensor]):
         return encoded[rows]
 
     def cell_bytes(self, images: Tensor, texts: Tensor) -> int:
-        return texts.shape[0] * texts.element_size()
+        cell = 1 if self.head is None else 3 * self.head.hidden.out_features
+        return texts.shape[0] * texts.element_size() * cell
 
 
 def unit_vectors(pooled: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ class Needs:
         plain_heads: the heads of what is compared are three layers and no more (DisNCL as printed).
         view_temperature: τ of the evidence whose mean over the views is their similarity (models that UGNCL
             published); 0 for the mean of their similarities.
+        head_width: of the hidden layer of a similarity head (MSCN); 0 for none.
     """
 
     views: int = 1
@@ -50,6 +51,7 @@ class Needs:
     subspace_hidden: int = 0
     plain_heads: bool = False
     view_temperature: float = 0.0
+    head_width: int = 0
 
 
 class RetrievalModel:
@@ -237,6 +239,8 @@ def parameter_bytes(config: EngineConfig, sizes: Any, needs: Needs) -> float:
 def build_network(config: EngineConfig, sizes: Any, needs: Needs) -> ScoringEngine[Any]:
     """One network: as it is, with several views of the images, or with subspaces."""
     base = config.build(sizes, compared_width=needs.subspace_width or None)
+    if needs.head_width:
+        base.use_head(needs.head_width)
     if needs.subspace_width:
         from truepair.engines.subspaces import DisentangledEngine, SubspaceSizes
 

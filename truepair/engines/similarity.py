@@ -14,6 +14,7 @@ from truepair.engines.features import Features
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
+    from truepair.engines.similarity_head import SimilarityHead
     from truepair.engines.subspaces import Parts
 
 Encoded = TypeVar("Encoded")
@@ -136,6 +137,21 @@ class ScoringEngine(SimilarityEngine[Encoded]):
 
     def networks(self) -> list[ScoringEngine[Any]]:
         return [self]
+
+    def use_head(self, width: int) -> None:
+        """Give scores by a small network of what is compared (`SimilarityHead`) rather than in the engine's own way.
+
+        Raises:
+            InputError: the engine has no place for one.
+        """
+        raise InputError(
+            f"{type(self).__name__} has no similarity head; use --model global, sgr, saf, mlp or pretrained"
+        )
+
+    @property
+    def similarity_head(self) -> SimilarityHead:
+        """The network that `use_head` made."""
+        raise InputError(f"{type(self).__name__} has no similarity head")
 
     def vary(self) -> None:
         """Become a network other than one made alike; for engines that do not start from weights drawn anew."""

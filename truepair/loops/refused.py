@@ -21,6 +21,10 @@ def needs_of(method: Method, stages: tuple[Stage, ...]) -> str:
     """What of a method a loss alone has no place for; "" where there is nothing."""
     if method.learns_from_labels:
         return "learns from class labels with prototypes of its own, and a criterion is given pairs alone"
+    if method.least_trusted:
+        return "learns from pairs that are known to match, and a criterion is not told which these are"
+    if method.reads_beside:
+        return "looks at other pairs beside those of a batch, and a criterion has these alone"
     if method.networks > 1:
         return f"as asked trains {method.networks} networks that teach each other, and a criterion sees one network"
     if method.views > 1:

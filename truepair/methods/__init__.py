@@ -52,6 +52,8 @@ METHODS: dict[str, Place] = {
     "l2rm": Place("l2rm.method:L2RM", "l2rm.options:L2RMConfig"),
     "osa": Place("osa:OSA", "osa:OSAConfig"),
     "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig"),
+    "mscn": Place("mscn.method:MSCN", "mscn.options:MSCNConfig"),
+    "npc": Place("npc.method:NPC", "npc.options:NPCConfig"),
     "rcsl": Place("rcsl.method:RCSL", "rcsl.options:RCSLConfig"),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),

@@ -8,7 +8,7 @@ for `--help`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,12 +73,33 @@ class EpochPosition:
 
 
 class Forward:
-    """The views of one batch that a method can ask for; each is computed once, when first asked for."""
+    """The views of one batch that a method can ask for; each is computed once, when first asked for.
 
-    def __init__(self, engine: SimilarityEngine[Any], batch: PairBatch, auxiliary: nn.Module | None = None) -> None:
+    Args:
+        auxiliary: networks that the method trains beside the engine.
+        prepare: makes a batch of any pairs of the training set, by their ids, as they are; for `beside`.
+    """
+
+    def __init__(
+        self,
+        engine: SimilarityEngine[Any],
+        batch: PairBatch,
+        auxiliary: nn.Module | None = None,
+        prepare: Callable[[Tensor], PairBatch] | None = None,
+    ) -> None:
         self.engine = engine
         self.batch = batch
-        self.auxiliary = auxiliary  # networks that the method trains beside the engine
+        self.auxiliary = auxiliary
+        self.prepare = prepare
+
+    def beside(self, ids: Tensor) -> Forward:
+        """The views of other pairs of the training set, unaltered, through the same networks.
+
+        Args:
+            ids: (n,) int64, n ≥ 1; the same pair may come twice.
+        """
+        assert self.prepare is not None  # methods that ask for it say so: `reads_beside`
+        return Forward(self.engine, self.prepare(ids), self.auxiliary, self.prepare)
 
     @cached_property
     def networks(self) -> list[NetworkForward]:
@@ -101,6 +122,14 @@ class Forward:
     def backward(self, loss: Tensor) -> None:
         """The gradient of a loss (0-d) of these views, added to that of every parameter."""
         loss.backward()  # type: ignore[no-untyped-call]
+
+    def gradient(self, loss: Tensor) -> dict[nn.Parameter, Tensor]:
+        """The gradient of a loss of these views by every parameter that has one, for a step that is only tried."""
+        import torch
+
+        parameters = [parameter for parameter in self.engine.parameters() if parameter.requires_grad]
+        found = torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+        return {parameter: slope for parameter, slope in zip(parameters, found, strict=True) if slope is not None}
 
 
 class NetworkForward:
@@ -139,7 +168,7 @@ class NetworkForward:
     @cached_property
     def view_scores(self) -> list[Tensor]:
         """Raw scores r of every view of the images, each (B, B) float32; one view but for methods with `views` > 1."""
-        return [scores.float() for scores in self.engine.view_scores(self.images, self.texts)]
+        return [at_least_single(scores) for scores in self.engine.view_scores(self.images, self.texts)]
 
     @cached_property
     def similarity(self) -> Tensor:
@@ -167,12 +196,17 @@ class NetworkForward:
     @cached_property
     def image_similarity(self) -> Tensor:
         """⟨I_i, I_j⟩, (B, B) float32: the images of the batch among themselves."""
-        return self.engine.as_similarity(self.engine.image_scores(self.images).float())
+        return self.engine.as_similarity(at_least_single(self.engine.image_scores(self.images)))
 
     @cached_property
     def text_similarity(self) -> Tensor:
         """⟨T_i, T_j⟩, (B, B) float32: the texts of the batch among themselves."""
-        return self.engine.as_similarity(self.engine.text_scores(self.texts).float())
+        return self.engine.as_similarity(at_least_single(self.engine.text_scores(self.texts)))
+
+
+def at_least_single(scores: Tensor) -> Tensor:
+    """What mixed precision computed in half precision, in single; all else as it is."""
+    return scores.float() if scores.element_size() < 4 else scores
 
 
 @dataclass(frozen=True)
@@ -213,6 +247,9 @@ class Method(ABC):
         networks: networks trained side by side, each with parameters of its own.
         turns: passes over the pairs that an epoch takes, each in an order of its own.
         views: views of the images a network makes, by as many projections of the regions.
+        reads_beside: whether it looks at other pairs of the training set than those of the batch (`Forward.beside`).
+        least_trusted: how many pairs that are known to match it needs at least; 0: it learns from none.
+        head_width: hidden width of the similarity head that its networks score by; 0 for none.
         auxiliary: the networks it trains beside the engine, and what these ask of engine, optimizer and loop.
     """
 
@@ -224,7 +261,10 @@ class Method(ABC):
     learns_from_labels: ClassVar[bool] = False
     single_stage: ClassVar[Mapping[str, Any]] = {}
     needs_vectors: ClassVar[bool] = False
+    reads_beside: ClassVar[bool] = False
+    least_trusted: ClassVar[int] = 0
     networks: int = 1
+    head_width: int = 0
     turns: int = 1
     views: int = 1
     auxiliary: AuxiliaryNetworks = AuxiliaryNetworks()

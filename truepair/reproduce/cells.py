@@ -23,6 +23,10 @@ class Places:
     data: Path
     runs: Path
 
+    def absolute(self) -> Places:
+        """The same wherever a process starts."""
+        return Places(self.data.absolute(), self.runs.absolute())
+
     def source(self, data: str) -> str:
         """The path of a data set; what is built in has none."""
         return str(self.data / data) if (self.data / data).exists() else data

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tqdm import tqdm
 
 from truepair import __version__
-from truepair.errors import InputError
+from truepair.cluster import connected, result_of, task_of
+from truepair.errors import InputError, TruepairError
 from truepair.reproduce.cells import Cell, Places
 from truepair.reproduce.records import keep_record, read_records
+
+Engine = Literal["local", "ray"]
 
 
 def chosen_cells(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
@@ -39,9 +42,15 @@ def run_cell(cell: Cell, results: Path, places: Places) -> None:
     keep_record(results, {**head, "truepair": __version__, "date": time.strftime("%Y-%m-%d"), **figures})
 
 
-def run_cells(cells: Sequence[Cell], results: Path, places: Places, *, jobs: int) -> None:
+def run_cells(
+    cells: Sequence[Cell], results: Path, places: Places, *, jobs: int | None, engine: Engine = "local"
+) -> None:
     """Run what is missing, `jobs` at a time, with a bar. A cell that fails does not stop the others; its InputError
     comes in the end.
+
+    Args:
+        engine: processes here, or tasks of Ray, whose machines see the same folders; one core each.
+        jobs: None: as many as Ray has cores.
     """
     commands = {record["name"]: record["command"] for record in read_records(results)}
     for cell in cells:
@@ -52,14 +61,44 @@ def run_cells(cells: Sequence[Cell], results: Path, places: Places, *, jobs: int
                 f"({cell.command}); delete its line to run it again"
             )
     missing = [cell for cell in cells if cell.name not in commands]
-    pool = ThreadPoolExecutor(jobs)
-    started = [pool.submit(run_cell, cell, results, places) for cell in missing]
+    with tqdm(total=len(cells), initial=len(cells) - len(missing), unit="run") as bar:
+        try:
+            ENGINES[engine](missing, results.absolute(), places.absolute(), jobs, bar.update)
+        except KeyboardInterrupt:
+            sys.exit("Interrupted; the same command continues.")
+
+
+def run_here(
+    cells: Sequence[Cell], results: Path, places: Places, jobs: int | None, done: Callable[[], object]
+) -> None:
+    pool = ThreadPoolExecutor(jobs or 1)
+    started = [pool.submit(run_cell, cell, results, places) for cell in cells]
     try:
-        for _ in tqdm(as_completed(started), total=len(cells), initial=len(cells) - len(missing), unit="run"):
-            pass
-        for done in started:
-            done.result()
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command continues.")
+        for _ in as_completed(started):
+            done()
+        for running in started:
+            running.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def run_on_ray(
+    cells: Sequence[Cell], results: Path, places: Places, jobs: int | None, done: Callable[[], object]
+) -> None:
+    with connected(jobs) as ray:
+        task = task_of(ray, run_cell)
+        running = {task.remote(cell, results, places): cell for cell in cells}
+        left, failed = [*running], None
+        while left:
+            finished, left = ray.wait(left)
+            for one in finished:
+                try:
+                    result_of(ray, one, running[one].name, "what is finished is kept; run the same command again")
+                except TruepairError as error:
+                    failed = failed or error
+                done()
+        if failed is not None:
+            raise failed
+
+
+ENGINES: dict[Engine, Callable[..., None]] = {"local": run_here, "ray": run_on_ray}

@@ -37,6 +37,7 @@ from truepair.methods import build_method
 from truepair.methods.auxiliary import ParameterGroups
 from truepair.methods.base import Method
 from truepair.seeding import torch_seeded
+from truepair.training.checks import check_engine, check_labels, check_trainable, check_trusted
 from truepair.training.config import build_optimizer
 from truepair.training.loop import Observers, Trained, Training, TrainingData
 from truepair.training.pair_table import write_pair_table
@@ -131,6 +132,7 @@ def fit(
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_labels(pairs, dev, test, chosen, setup.model)
     check_engine(chosen, setup.model)
+    check_trusted(pairs, chosen)
     setup = setup.with_preparation(pairs)
     check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
@@ -153,73 +155,6 @@ def fit(
             run.train()
             run.conclude()
     return open_run(folder.path, type(setup.model))
-
-
-def check_trainable(pairs: Pairs, dev: Pairs | None, test: Pairs | None, setup: Setup) -> None:
-    """Refuse, before any work, pairs that cannot be trained on or scored by.
-
-    Raises:
-        InputError: too few training pairs, splits that are not prepared alike, or a text with several images in dev or
-            test.
-    """
-    assert setup.preparation is not None
-    if len(pairs) < 2:
-        raise InputError(
-            f"{pairs.name}: {len(pairs)} pair; training needs at least 2, since pairs are told apart by others"
-        )
-    for split in (dev, test):
-        if split is None:
-            continue
-        setup.preparation.check(split)
-        if len(split.texts) == 0:
-            raise InputError(f"{split.name}: it holds no caption to score by; leave the split out")
-        _ = split.image_of_text
-
-
-def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Method, model: EngineConfig) -> None:
-    """Refuse pairs without the classes that a method learns from, and engines that give it no vectors.
-
-    Raises:
-        InputError: see above; or the splits do not number the same classes.
-    """
-    if not method.learns_from_labels:
-        return
-    if not model.gives_vectors:
-        raise InputError(
-            f"method {method.name} compares items with classes by one vector each, which {model.name} does not "
-            "make; use --model mlp or --model global"
-        )
-    for split in (pairs, dev, test):
-        if split is None:
-            continue
-        if split.labels is None:
-            raise InputError(
-                f"{split.name}: method {method.name} learns from class labels and the pairs have none; name the column "
-                "that holds them with --label"
-            )
-        if split.class_names != pairs.class_names:
-            raise InputError(f"{split.name}: its classes are not those of {pairs.name}; number both the same way")
-    assert pairs.labels is not None
-    if len(set(pairs.labels.tolist())) < 2:
-        raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
-
-
-def check_engine(method: Method, model: EngineConfig) -> None:
-    """Refuse an engine without vectors, or one that starts from nothing, where the method needs the other.
-
-    Raises:
-        InputError: see above.
-    """
-    if method.needs_vectors and not model.gives_vectors:
-        raise InputError(
-            f"method {method.name} needs one vector an item, which {model.name} does not make; use --model global, mlp "
-            "or pretrained"
-        )
-    if method.trusts_the_start and not model.starts_trained:
-        raise InputError(
-            f"method {method.name} with warm_up_epochs 0 weighs the pairs by the model as it starts, and {model.name} "
-            f"starts from weights drawn anew; use --model pretrained, or a warm-up (--{method.name}-warm-up-epochs)"
-        )
 
 
 def by_rate(groups: ParameterGroups, own: dict[torch.nn.Parameter, float]) -> ParameterGroups:
@@ -276,13 +211,18 @@ class Assembly:
         self.preparation = setup.preparation
         self.word_vectors = word_vectors_of(setup)
         self.learning_rate = setup.training.rate_for(setup.model.default_rate)
-        self.needs = Needs(method.views, method.networks, *(method.auxiliary.subspaces or ()))
+        subspaces = method.auxiliary.subspaces or (0, 0, False)
+        self.needs = Needs(method.views, method.networks, *subspaces, head_width=method.head_width)
         # Weights, gradients, two moments of the optimizer; a checkpoint comes once more.
         widths = "; ".join(f"{name} {value}" for name, value in asdict(setup.model).items())  # type: ignore[call-overload]
         copies = 5 + 2 * method.auxiliary.copies
         needed = copies * parameter_bytes(setup.model, self.preparation.sizes, self.needs)
         check_memory(needed, f"an engine of these widths ({widths})", device)
-        memory = CorrespondenceMemory(len(pairs), given_classes(pairs) if method.learns_from_labels else None)
+        memory = CorrespondenceMemory(
+            len(pairs),
+            given_classes(pairs) if method.learns_from_labels else None,
+            torch.from_numpy(pairs.trusted) if method.least_trusted and pairs.trusted is not None else None,
+        )
         method.prepare(memory)
         first = self.fresh(0, None)
         if setup.training.piece_size is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from truepair.data.batch import EpochBatches, PairBatch, batch_count
+from truepair.data.batch import EpochBatches, PairBatch, batch_count, pair_batch
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
@@ -212,9 +212,13 @@ class Training:
         """The views of the batch; encoded in pieces where it is larger than one."""
         size = self.config.piece_size
         if size is None or size >= len(batch):
-            return Forward(state.engine, batch, state.auxiliary)
+            return Forward(state.engine, batch, state.auxiliary, self._prepared)
         place = (self.config.seed, position.stage, position.epoch, position.step)
-        return ForwardInPieces(state.engine, batch, state.auxiliary, size, place, self._precision)
+        return ForwardInPieces(state.engine, batch, state.auxiliary, size, place, self._precision, self._prepared)
+
+    def _prepared(self, ids: torch.Tensor) -> PairBatch:
+        """Any pairs of the training set as a batch, unaltered."""
+        return pair_batch(self.data.pairs, self.data.preparation, ids.cpu().numpy()).to(self.device)
 
     def _step(self, state: TrainingState, position: EpochPosition, loss: torch.Tensor, forward: Forward) -> float:
         """One step of whatever has a gradient of the loss, whose value is returned."""

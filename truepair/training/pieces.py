@@ -39,6 +39,7 @@ class ForwardInPieces(Forward):
         size: pairs of a piece.
         place: (seed, stage, epoch, step), by which random parts are drawn.
         precision: of every encoding; see `Training`.
+        prepare: see `Forward`; pairs beside the batch are encoded whole.
     """
 
     def __init__(
@@ -49,8 +50,9 @@ class ForwardInPieces(Forward):
         size: int,
         place: tuple[int, ...],
         precision: Callable[[], AbstractContextManager[Any]],
+        prepare: Callable[[Tensor], PairBatch] | None = None,
     ) -> None:
-        super().__init__(engine, batch, auxiliary)
+        super().__init__(engine, batch, auxiliary, prepare)
         self.size, self.place, self.precision = size, place, precision
 
     @cached_property
@@ -62,6 +64,20 @@ class ForwardInPieces(Forward):
 
     def through(self, network: ScoringEngine[Any]) -> NetworkForward:
         return NetworkInPieces(network, self, (*self.place, len(self.networks)))
+
+    def gradient(self, loss: Tensor) -> dict[nn.Parameter, Tensor]:
+        parameters = [parameter for parameter in self.engine.parameters() if parameter.requires_grad]
+        before = [parameter.grad for parameter in parameters]
+        for parameter in parameters:
+            parameter.grad = None
+        loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]
+        for network in self.networks:
+            assert isinstance(network, NetworkInPieces)
+            network.replay()
+        found = {parameter: parameter.grad for parameter in parameters if parameter.grad is not None}
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
+        return found
 
     def backward(self, loss: Tensor) -> None:
         super().backward(loss)

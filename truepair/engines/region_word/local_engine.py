@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
@@ -46,6 +45,7 @@ from truepair.engines.region_word.local_encoders import DroppingWordEncoder, Lin
 from truepair.engines.region_word.reasoning import GraphReasoning
 from truepair.engines.region_word.self_attention import ImageSelfAttention, SelfAttention, xavier_linear
 from truepair.engines.similarity import SingleViewEngine
+from truepair.engines.similarity_head import SimilarityHead
 from truepair.engines.unit import blocks
 from truepair.errors import InputError
 
@@ -93,7 +93,15 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         self.text_attention = SelfAttention(compared, config.dropout)
         self.align = Alignment(compared, similarity_width)
         self.head: GraphReasoning | AttentionFiltration = config.head()
-        self.score = xavier_linear(similarity_width, 1)
+        self.score: nn.Linear | SimilarityHead = xavier_linear(similarity_width, 1)
+
+    def use_head(self, width: int) -> None:
+        self.score = SimilarityHead(self.score.in_features, width)
+
+    @property
+    def similarity_head(self) -> SimilarityHead:
+        assert isinstance(self.score, SimilarityHead)
+        return self.score
 
     def new_region_encoder(self) -> LinearRegionEncoder:
         return LinearRegionEncoder(*self.region_sizes)
@@ -169,7 +177,7 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         for of_rows, of_columns, vectors in self.head.vectors(chunks, shape[1], mirrored=mirrored, keep=keep):
             rows.append(of_rows)
             columns.append(of_columns)
-            scores.append(linear(vectors, self.score.weight, self.score.bias).squeeze(1))
+            scores.append(self.score(vectors).squeeze(1))
         raw = torch.cat(scores)
         return raw.new_zeros(shape).index_put((torch.cat(rows), torch.cat(columns)), raw)
 

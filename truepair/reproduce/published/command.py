@@ -15,7 +15,7 @@ from truepair.reproduce.published.data_sets import find_sources, read_data_sets
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.records import read_records
-from truepair.reproduce.runner import run_cells
+from truepair.reproduce.runner import Engine, run_cells
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Asked:
         methods, rates: printed names and noise rates; empty: all.
         index: folder of the field's index files; None: noise is drawn by the seed.
         out: for records, runs and the page.
+        jobs: runs at a time; None: one here, one a core with Ray.
+        engine: `local` or `ray`.
     """
 
     data: Sequence[Path]
@@ -34,8 +36,9 @@ class Asked:
     rates: Sequence[str]
     seeds: Sequence[int]
     index: Path | None
-    jobs: int
+    jobs: int | None
     out: Path
+    engine: Engine = "local"
 
 
 def chosen_rows(table: PrintedTable, methods: Sequence[str], rates: Sequence[str]) -> list[PrintedRow]:
@@ -82,7 +85,7 @@ def reproduce(table: PrintedTable, asked: Asked) -> str:
     ready, left = planned(table, asked)
     records = asked.out / f"{table.name}.jsonl"
     cells = [plan.cell(seed) for seed in asked.seeds for plan in ready]
-    run_cells(cells, records, Places(Path(), asked.out / "runs"), jobs=asked.jobs)
+    run_cells(cells, records, Places(Path(), asked.out / "runs"), jobs=asked.jobs, engine=asked.engine)
     kept = read_records(records)
     write_text_atomically(asked.out / f"{table.name}.md", comparison_page(table, table.rows, kept))
     return "\n".join([comparison(table, table.rows, kept), "", *left])

@@ -49,14 +49,17 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
     if (not row.note and table.shuffled != "labels") or table.name == "uot-rcl-4":
         method = f"{row.paper} {row.number}: {row.method}"
         if method not in spec["ours"]:
-            return NotBuilt("an ablation; its options are in docs/methods.md")
+            return NotBuilt("an ablation that no option expresses")
     if row.method.startswith("CLIP") and table.shuffled == "labels":
         return NotBuilt(FEATURES_OF_CLIP)
     if row.data == "nuswide":
         return NotBuilt("the paper's random 102,000 pairs of NUS-WIDE are not distributed")
     if method not in spec["ours"]:
         return NotBuilt(spec["not_built"].get(method, "no such method here"))
+    if method == "MSCN" and source_of(row) not in spec["clean"]:
+        return NotBuilt(spec["not_built"][method])
     words = {
+        "clean": spec["clean"].get(source_of(row), ""),
         "sgr": f"{spec['base']['sgraf']} --model sgr {spec['length']['sgr'].get(source_of(row), '')}",
         "saf": f"{spec['base']['sgraf']} --model saf {spec['length']['saf'].get(source_of(row), '')}",
         "vse": spec["base"]["vse"],

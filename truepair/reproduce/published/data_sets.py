@@ -14,6 +14,7 @@ from truepair.data.formats.labelled.feature_files import LabelledFeatures
 from truepair.data.formats.precomp.precomp_files import read_split
 from truepair.data.index_files import read_index
 from truepair.data.open import format_of, load
+from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import map_npy
 from truepair.reproduce.published.printed import FOLDER
@@ -33,6 +34,7 @@ class DataSet:
         score: name in the tables → options of `truepair evaluate`.
         where: where the field gets it, which files, what sizes.
         train: options that all runs take.
+        words: of the vocabulary file that comes with it; 0 where none does.
     """
 
     name: str
@@ -42,6 +44,7 @@ class DataSet:
     score: dict[str, str]
     where: str
     train: str = ""
+    words: int = 0
 
     @property
     def images(self) -> int:
@@ -57,6 +60,19 @@ class DataSet:
         own_dev = isinstance(kind, LabelledFeatures) and "dev" in kind.read(source).parts
         return [] if own_dev else self.train.split()
 
+    def vocabulary(self, source: Path) -> Path | None:
+        """The vocabulary file of the field, in the folder or in `vocab` beside it; None where it is not there."""
+        if not self.words:
+            return None
+        folders = (source, source.parent, source.parent / "vocab", source.parent.parent / "vocab")
+        names = (folder.absolute() / f"{self.folder}_vocab.json" for folder in folders)
+        return next((path for path in names if path.is_file()), None)
+
+    def vocabulary_options(self, source: Path) -> list[str]:
+        """Options that read captions with that file; without it words are those of the captions."""
+        path = self.vocabulary(source)
+        return [] if path is None else ["--vocabulary", str(path)]
+
     def check(self, source: Path) -> None:
         """Refuse a source that is not the data set, whole, with the published counts.
 
@@ -68,6 +84,11 @@ class DataSet:
                 self._check_split(source, split, images, captions)
             else:
                 self._check_pairs(source, split, images)
+        if (path := self.vocabulary(source)) is not None and (found := len(Vocabulary.read(path))) != self.words:
+            raise InputError(
+                f"{path} has {found:,} words; expected {self.words:,}, as in the published {self.folder}. Take the "
+                "file as it was distributed, or remove it: then words are those of the captions"
+            )
 
     def _check_split(self, folder: Path, split: str, images: int, captions: int) -> None:
         array, texts = folder / f"{split}_ims.npy", folder / f"{split}_caps.txt"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
 import tempfile
-import threading
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,6 @@ from truepair.reproduce.published.configurations import Configuration, NotBuilt,
 from truepair.reproduce.published.data_sets import DataSet, index_in, read_data_sets
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
 from truepair.reproduce.training import cost_of
-
-_LOCKS: dict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,8 @@ class Plan:
 
     def words(self, network: str, seed: int) -> list[str]:
         """Options of `truepair train` of one network, beside the data."""
-        return [*network.split(), *self.noise, *self.data.train_options(self.source), "--seed", str(seed)]
+        given = [*self.noise, *self.data.train_options(self.source), *self.data.vocabulary_options(self.source)]
+        return [*network.split(), *given, "--seed", str(seed)]
 
     def cell(self, seed: int) -> Cell:
         row = self.row
@@ -64,7 +63,7 @@ class Plan:
         runs = []
         for network in self.configuration.networks:
             path = places.runs / self.run_name(network, seed)
-            with _LOCKS[path.resolve()]:
+            with alone(path):
                 runs.append(train(str(self.source), self.words(network, seed), path))
         if self.data.layout == "labelled":
             test = json.loads(runs[0].result.read_text(encoding="utf-8"))["test"]
@@ -84,6 +83,15 @@ class Plan:
             "index": None if self.index is None else hashlib.sha256(read_file(self.index)).hexdigest(),
             **cost_of(runs),
         }
+
+
+@contextmanager
+def alone(run: Path) -> Iterator[None]:
+    """Within the block no other row trains this run; whoever comes second waits, and finds it finished."""
+    run.parent.mkdir(parents=True, exist_ok=True)
+    with run.with_name(f".{run.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def plans(
