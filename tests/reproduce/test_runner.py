@@ -111,3 +111,20 @@ def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path):
     assert shown.command == (
         "truepair evaluate tiny-sgr-infonce-noise40-seed0 tiny-saf-infonce-noise40-seed0 tiny --images 12"
     )
+
+
+def test_cells_run_as_tasks_of_ray(tmp_path, cluster):
+    def cell(name, broken=False):
+        def measure(places):
+            if broken:
+                raise InputError("no such data")
+            return {"where": str(places.runs), "square": int(name) ** 2}
+
+        return cells.Cell(name, {"seed": 0}, f"do {name}", measure)
+
+    results, places = tmp_path / "results.jsonl", Places(tmp_path, tmp_path / "runs")
+    with pytest.raises(InputError, match="2 failed: no such data"):
+        run_cells([cell("1"), cell("2", broken=True), cell("3")], results, places, jobs=2, engine="ray")
+    assert [record["square"] for record in read_records(results)] == [1, 9]  # the others are not lost
+    run_cells([cell("1"), cell("2"), cell("3")], results, places, jobs=None, engine="ray")
+    assert [record["square"] for record in read_records(results)] == [1, 4, 9]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from truepair.data.formats.labelled.feature_files import LabelledFeatures
-from truepair.data.formats.precomp.precomp_files import read_split
+from truepair.data.formats.precomp.precomp_files import count_lines
 from truepair.data.index_files import read_index
 from truepair.data.open import format_of, load
 from truepair.data.text import Vocabulary
@@ -97,13 +97,13 @@ class DataSet:
             if not path.exists():
                 raise InputError(f"{path} is missing; expected {expected} of {self.folder}. {self.where}")
         rows = {images} if split == "train" else {images, captions}
-        contents = read_split(folder, split)
-        if contents.features is None:
-            raise InputError(f"{array} is no plain .npy array ({contents.features_error}); expected {images:,} images")
-        for path, found, allowed, what in (
-            (array, len(contents.features), rows, "rows"),
-            (texts, len(contents.caption_lines or []), {captions}, "lines"),
-        ):
+        try:
+            features, lines = map_npy(array), count_lines(texts)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{array} or {texts} cannot be read ({error}); expected {images:,} images and {captions:,} captions"
+            ) from error
+        for path, found, allowed, what in ((array, len(features), rows, "rows"), (texts, lines, {captions}, "lines")):
             if found not in allowed:
                 expected = " or ".join(f"{number:,}" for number in sorted(allowed))
                 raise InputError(

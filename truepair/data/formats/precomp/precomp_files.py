@@ -140,6 +140,16 @@ def _map_features(path: Path) -> tuple[Array | None, str]:
         return None, getattr(error, "strerror", None) or str(error)
 
 
+def count_lines(path: Path) -> int:
+    """The lines of a text file, as reading it gives them.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    data = read_file(path)
+    return data.count(b"\n") + bool(data and not data.endswith(b"\n"))
+
+
 def _read_lines(path: Path) -> list[str] | None:
     """The lines of a text file, or None if there is none; the newline at the end of the last line starts no new one."""
     try:
