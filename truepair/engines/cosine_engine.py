@@ -14,7 +14,7 @@ from truepair.engines.similarity_head import SimilarityHead
 class CosineEngine(SingleViewEngine[Tensor]):
     """Encodings are L2-normalised vectors (n, D); similarity is their cosine, in [−1, 1].
 
-    With a similarity head (`use_head`), whose vectors are D (v − t)², scores are its logits and similarity their σ. It
+    With a similarity head (`use_head`), whose vectors are √D (v − t)², scores are its logits and similarity their σ. It
     starts as about σ(4 cos): with one drawn at random the hinge of a network that learns its features from scratch is
     smallest where all scores are the same, and there it stays.
 
@@ -30,7 +30,7 @@ class CosineEngine(SingleViewEngine[Tensor]):
 
     def use_head(self, width: int) -> None:
         self.head = SimilarityHead(self.vector_width, width)
-        self.head.start_from_means(offset=4.0, steepness=2.0)
+        self.head.start_from_distance(largest=4.0, steepness=2.0)
 
     @property
     def similarity_head(self) -> SimilarityHead:

@@ -5,6 +5,7 @@ Source: "Noisy Correspondence Learning with Meta Similarity Correction" (CVPR 20
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -35,14 +36,14 @@ class SimilarityHead(nn.Module):
         return linear(relu(linear(vectors.detach() if self.learns == "head" else vectors, weight, bias)), out, out_bias)
 
     def of_distances(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n, m) logits of the vectors S (v − t)² of every image v (n, S) and every text t (m, S).
+        """(n, m) logits of the vectors √S (v − t)² of every image v (n, S) and every text t (m, S).
 
         By three products, since all n · m vectors take S times the memory.
         """
         if self.learns == "head":
             images, texts = images.detach(), texts.detach()
         weight, bias, out, out_bias = self.weights()
-        weight = weight * self.in_features
+        weight = weight * math.sqrt(self.in_features)
         own = linear(images.square(), weight, bias)[:, :, None] + (texts.square() @ weight.T).T
         across = (images[:, None] * weight).flatten(0, 1) @ texts.T
         return (out @ relu(own - 2 * across.view_as(own))).squeeze(1) + out_bias
@@ -53,15 +54,15 @@ class SimilarityHead(nn.Module):
         return [weight.detach() for weight in own] if self.learns == "encoders" else own
 
     @torch.no_grad()
-    def start_from_means(self, offset: float, steepness: float) -> None:
-        """Begin as steepness · (offset/2 − mean), for vectors whose means lie in [0, offset].
+    def start_from_distance(self, largest: float, steepness: float) -> None:
+        """For `of_distances`: begin as about steepness · (largest/2 − |v − t|²), for distances in [0, largest].
 
-        Every hidden unit has `offset` less the mean and a tenth of what was drawn, the output their mean.
+        Every hidden unit has `largest` less the distance and a tenth of what was drawn, the output their mean.
         """
-        self.hidden.weight.mul_(0.1).sub_(1 / self.in_features)
-        self.hidden.bias.fill_(offset)
+        self.hidden.weight.mul_(0.1).sub_(1 / math.sqrt(self.in_features))
+        self.hidden.bias.fill_(largest)
         self.out.weight.fill_(steepness / self.out.in_features)
-        self.out.bias.fill_(-steepness * offset / 2)
+        self.out.bias.fill_(-steepness * largest / 2)
 
     @property
     def weight(self) -> Tensor:

@@ -62,7 +62,7 @@ def add_places(command: argparse.ArgumentParser) -> None:
 
 def list_tables(options: argparse.Namespace) -> None:
     for name, table in TABLES.items():
-        done = {record["name"] for record in read_records(Path("results") / f"{name}.jsonl")}
+        done = {record["name"] for record in table.records(Path("results"))}
         runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
         print(f"{name:16s} {runs}  {table.about}")
     for name, figure in read_figures().items():
@@ -72,7 +72,10 @@ def list_tables(options: argparse.Namespace) -> None:
 def run_table(options: argparse.Namespace) -> None:
     given = {key: getattr(options, name) for name, (key, _, _) in CHOICES.items()}
     wanted = {key: values for key, values in given.items() if values is not None}
-    cells = chosen_cells(TABLES[options.table].cells, wanted)
+    table = TABLES[options.table]
+    own = {record["name"] for record in read_records(options.results / f"{table.name}.jsonl")}
+    elsewhere = {record["name"] for record in table.records(options.results)} - own
+    cells = [cell for cell in chosen_cells(table.cells, wanted) if cell.name not in elsewhere]
     places = Places(options.root, options.runs)
     run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs)
 

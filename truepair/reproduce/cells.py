@@ -61,8 +61,13 @@ class Context:
     known: Mapping[str, Cell]
 
     def trained(self, folder: str, places: Places) -> RunFolder:
-        """The run of another cell, trained where it is missing."""
-        self.known[folder].measure(places)
+        """The run of another cell, trained where it is missing: it, or one of the same command in another table."""
+        cell = self.known[folder]
+        same = (name for name, other in self.known.items() if other.command == cell.command)
+        finished = next((found for name in same if (found := RunFolder(places.runs / name)).finished), None)
+        if finished is not None:
+            return finished
+        cell.measure(places)
         return RunFolder(places.runs / folder)
 
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
 from truepair.reproduce.published.page import check_of_print
-from truepair.reproduce.records import read_records, text_of
+from truepair.reproduce.records import text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
+from truepair.reproduce.render.grand import grand
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
 
 RENDER: dict[str, Callable[..., str]] = {
-    render.__name__: render for render in (values, divisions, analyses, audits, embedding_audits, retraining)
+    render.__name__: render for render in (values, divisions, analyses, audits, embedding_audits, retraining, grand)
 }
 PRINT = "print"
 """The name of the page that shows the figures of the papers, beside the names of tables."""
@@ -42,7 +43,7 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
 def fill(root: Path, name: str) -> Filled:
     """A table with its records; an InputError where there are none, or one is of no cell of the table."""
     path, table = root / "results" / f"{name}.jsonl", read_specs()[0][name]
-    records = read_records(path)
+    records = table.records(root / "results")
     if not records:
         raise InputError(f"{path} holds no records; run python -m truepair.reproduce run {name} first")
     others = {record["name"] for record in records} - {cell.name for cell in table.cells}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.embedding_audits import embedding_cells
+from truepair.reproduce.records import read_records
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -29,12 +30,27 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table, kept in `results/NAME.jsonl`: its cells, the first seed of everything first, and its rows' titles."""
+    """A table, kept in `results/NAME.jsonl`: its cells, the first seed of everything first, and its rows' titles.
+
+    Attributes:
+        reuses: tables whose records count as its own where the command is the same.
+    """
 
     name: str
     about: str
     cells: list[Cell]
     titles: dict[str, str]
+    reuses: tuple[str, ...] = ()
+
+    def records(self, results: Path) -> list[Record]:
+        """What is there of its cells, by name: its own records, and those of the tables that it reuses."""
+        found = {record["name"]: record for record in read_records(results / f"{self.name}.jsonl")}
+        others = [record for name in self.reuses for record in read_records(results / f"{name}.jsonl")]
+        by_command = {record["command"]: record for record in others}
+        for cell in self.cells:
+            if cell.name not in found and cell.command in by_command:
+                found[cell.name] = {**by_command[cell.command], "name": cell.name, "cell": cell.facts}
+        return [found[name] for name in sorted(found)]
 
 
 class Filled(NamedTuple):
@@ -81,6 +97,7 @@ def read_specs() -> tuple[dict[str, Table], list[Section]]:
             at = Context(name, words, known)
             cells = [cell for grid in grids for cell in KINDS[grid.pop("kind", "training")](at, **grid)]
             known |= {f"{name}/{cell.name}": cell for cell in cells}
-            tables[name] = Table(name, table["about"], sorted(cells, key=lambda cell: cell.facts["seed"]), titles)
+            in_order = sorted(cells, key=lambda cell: cell.facts["seed"])
+            tables[name] = Table(name, table["about"], in_order, titles, tuple(table.get("reuses", ())))
         sections += [Section(**section) for section in spec.get("sections", ())]
     return tables, sections

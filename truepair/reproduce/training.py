@@ -26,8 +26,10 @@ def training_cells(
     members: Sequence[str] = (),
     method_options: Mapping[str, str] | None = None,
     noise: str = "noise",
+    noise_kind: str = "caption",
 ) -> Iterator[Cell]:
-    """Rows × rates × seeds of one source with one engine. Rows with --oracle are not run without noise.
+    """Rows × rates × seeds of one source with one engine. Rows with --oracle or --clean-pairs, which need
+    the truth, are not run without noise.
 
     Args:
         methods: names of rows, separated by spaces.
@@ -35,7 +37,9 @@ def training_cells(
         members: engines whose runs of the same table are scored together, by the mean of their similarities.
         method_options: row, or `*` for all → options of its method for this source and engine.
         noise: the option that takes the rate, `noise` or `label-noise`.
+        noise_kind: what is shuffled, where that is not single captions; `settings` do not name it then.
     """
+    settings += "" if noise_kind == "caption" else f" --noise-kind {noise_kind}"
     for seed in seeds:
         for rate in rates:
             for method in methods.split():
@@ -44,6 +48,8 @@ def training_cells(
                     continue
                 facts = {"data": data, "method": method, "noise": rate, "seed": seed}
                 more = method_options or {}
+                if rate == 0 and "--clean-pairs" in more.get(method, ""):
+                    continue
                 words = ["--method", base, *more.get(method, more.get("*", "")).split(), *options]
                 words += [f"--{noise}", str(rate), "--seed", str(seed)]
                 facts |= {"engine": engine} if epochs is None and engine != "global" else {}
@@ -51,7 +57,9 @@ def training_cells(
                     facts |= {"epochs": epochs, "engine": engine}
                     words += ["--epochs", str(epochs)]
                 words += settings.format(engine=engine).split()
-                name = f"{method}-{'labels' if noise == 'label-noise' else 'noise'}{round(100 * rate)}-seed{seed}"
+                facts |= {} if noise_kind == "caption" else {"kind": noise_kind}
+                what = "labels" if noise == "label-noise" else "noise" if noise_kind == "caption" else noise_kind
+                name = f"{method}-{what}{round(100 * rate)}-seed{seed}"
                 runs = [f"{data}-{member}-{name}" for member in members]
                 name = f"{data}-{name}" if engine == "global" else f"{data}-{engine}-{name}"
                 if runs:

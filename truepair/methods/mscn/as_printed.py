@@ -30,7 +30,7 @@ PRINTED = Preset(
     reasons={
         **COMMON,
         "method.mixture": "ten steps from a poor start need not find two groups, nor ask whether there are any",
-        "method.head_rate": "a twelfth of the rate is a head that hardly learns in short training",
+        "method.negatives": "the hardest alone learn the mismatches that a division leaves in, as for the triplet loss",
         "training.batch_size": "128 in four of the five papers",
     },
     silent=(

@@ -27,7 +27,7 @@ class MSCNConfig(Options):
     )
     head_width: int = option(64, "width of the hidden layer of the similarity head", least=1)
     head_rate: float = option(
-        1.0, "learning rate of the head, in units of the given one (the paper: 0.085 after the warm-up)", above=0
+        0.085, "learning rate of the head, in units of the given one (the paper: after the warm-up)", above=0
     )
     meta_pairs: int = option(
         32, "known pairs a step that the head learns from, and as many wrong ones made of them", least=2

@@ -1,0 +1,206 @@
+"""The grand table: all methods of pairs in one frame, from whatever records there are; what is missing is counted."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from truepair.reproduce.cells import Record
+from truepair.reproduce.records import figure_of
+from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
+from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
+from truepair.reproduce.tables import Filled, Section
+
+RSUM, AUROC = "result.test.rsum", "result.detection.auroc"
+KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
+REFERENCE = "oracle"
+"""A row that is told the truth: shown, not ranked."""
+LEAST_SHARED = 0.5
+"""Of the blocks of the method with most of them: those with fewer are not ranked."""
+
+Condition = tuple[str, str, float]
+"""Source, kind of noise, rate."""
+Run = tuple[Condition, int]
+"""A condition and a seed: what the runs of all methods share."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods over the blocks that all of them have, the best first.
+
+    Attributes:
+        ranks: method → mean rank.
+        blocks: conditions that count, a mean over the seeds that all have each.
+        chance: p of Friedman's test; None for fewer than three methods or two blocks.
+        distance: Nemenyi's critical difference.
+        groups: methods that it does not tell apart.
+        gaps: method → its mean difference from the best, run by run, and Holm's p of Wilcoxon's test of these.
+        unranked: methods with too few runs.
+    """
+
+    ranks: dict[str, float]
+    blocks: list[Condition]
+    chance: float | None
+    distance: float
+    groups: list[tuple[str, ...]]
+    gaps: dict[str, tuple[float, float]]
+    unranked: list[str]
+
+
+def grand(section: Section, shown: Filled) -> str:
+    """All parts of the page between the markers."""
+    titles = shown.table.titles
+    of_global = [record for record in shown.records if engine_of(record) == "global"]
+    parts = [coverage(shown)]
+    for source in dict.fromkeys(run.facts["data"] for run in shown.table.cells):
+        here = [record for record in of_global if record["cell"]["data"] == source]
+        for figure, digits, what in ((RSUM, 1, "test rSum"), (AUROC, 3, "AUROC of the mismatched pairs")):
+            if here:
+                parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits)]
+    local = [record for record in shown.records if engine_of(record) == "sgraf"]
+    if local:
+        parts += ["**`fashion_precomp`, SGRAF (one SGR and one SAF run together), 40 %, test rSum:**"]
+        parts += [figures_table(titles, local, RSUM, 1)]
+    if (ranking := rank(of_global)) is not None:
+        parts += ranking_text(titles, ranking)
+    return "\n\n".join(
+        [*parts, "**What a run costs**, minutes of training on one CPU thread:", costs(titles, of_global)]
+    )
+
+
+def coverage(shown: Filled) -> str:
+    """How many runs are there, of how many; by source and engine."""
+    there = {record["name"] for record in shown.records}
+    groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for run in shown.table.cells:
+        groups[run.facts["data"], run.facts.get("engine", "global")].append(run.name in there)
+    hours = sum(record["training_seconds"] for record in shown.records) / 3600
+    total = len(shown.table.cells)
+    seeds, dates = seeds_and_dates(shown.records)
+    head = (
+        f"{len(there)} of {total} runs are there, {total - len(there)} are missing (–). Seeds {seeds}, {dates}, "
+        f"{hours:.1f} core-hours of training; the missing ones take about {missing_hours(shown):.0f} more."
+    )
+    rows = [
+        [f"`{data}`, {engine}", str(sum(found)), str(len(found) - sum(found))]
+        for (data, engine), found in groups.items()
+    ]
+    return head + "\n\n" + table(["", "runs there", "missing"], rows)
+
+
+def missing_hours(shown: Filled) -> float:
+    """Core-hours of the runs that are missing, by the mean of their source, engine and method, or of less."""
+    seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for record in shown.records:
+        for key in keys_of(record["cell"]):
+            seconds[key].append(record["training_seconds"])
+    there = {record["name"] for record in shown.records}
+    missing = [run.facts for run in shown.table.cells if run.name not in there]
+    known = (next((seconds[key] for key in keys_of(facts) if key in seconds), [0.0]) for facts in missing)
+    return sum(map(statistics.fmean, known)) / 3600
+
+
+def keys_of(facts: Mapping[str, object]) -> list[tuple[str, ...]]:
+    data, engine, method = str(facts["data"]), str(facts.get("engine", "global")), str(facts["method"])
+    return [(data, engine, method), (data, engine), (engine,), ()]
+
+
+def engine_of(record: Record) -> str:
+    return str(record["cell"].get("engine", "global"))
+
+
+def condition_of(record: Record) -> Condition:
+    facts = record["cell"]
+    return facts["data"], facts.get("kind", "caption"), facts["noise"]
+
+
+def figures_table(titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int) -> str:
+    """Methods × conditions of one source: mean ± standard deviation over seeds, their number where it is not three."""
+    groups: dict[tuple[str, Condition], list[float]] = defaultdict(list)
+    for record in records:
+        if (value := figure_of(record, figure)) is not None:
+            groups[record["cell"]["method"], condition_of(record)].append(value)
+    conditions = sorted({at for _, at in groups}, key=lambda at: (list(KINDS).index(at[1]), at[2]))
+    heads = [percent(rate) if kind == "caption" else f"{percent(rate)} {KINDS[kind]}" for _, kind, rate in conditions]
+    rows = []
+    for name, title in titles.items():
+        cells = []
+        for at in conditions:
+            found = groups.get((name, at), [])
+            few = f" ({len(found)})" if len(found) in (1, 2) else ""
+            cells.append(cell(found, digits) + few)
+        rows.append([title, *cells])
+    return table(["", *heads], rows)
+
+
+def rank(records: Sequence[Record]) -> Ranking | None:
+    """The ranking of the methods by test rSum; None where no two share a block."""
+    found: dict[str, dict[Run, float]] = defaultdict(dict)
+    for record in records:
+        value = figure_of(record, RSUM)
+        if record["cell"]["method"] != REFERENCE and value is not None:
+            found[record["cell"]["method"]][condition_of(record), record["cell"]["seed"]] = value
+    most = max((len({at for at, _ in runs}) for runs in found.values()), default=0)
+    names = [name for name, runs in found.items() if len({at for at, _ in runs}) >= LEAST_SHARED * most]
+    shared = sorted(set.intersection(*(set(found[name]) for name in names))) if names else []
+    if len(names) < 2 or not shared:
+        return None
+    blocks = sorted({at for at, _ in shared})
+    means = {
+        name: [statistics.fmean(found[name][run] for run in shared if run[0] == at) for at in blocks] for name in names
+    }
+    ranks = mean_ranks(means)
+    ranks = {name: ranks[name] for name in sorted(ranks, key=lambda name: ranks[name])}
+    best = next(iter(ranks))
+    gaps = {name: [found[name][run] - found[best][run] for run in shared] for name in ranks if name != best}
+    chances = holm({name: chance_of(gap) for name, gap in gaps.items()})
+    distance = critical_difference(len(ranks), len(blocks))
+    return Ranking(
+        ranks=ranks,
+        blocks=blocks,
+        chance=friedman_chance(means) if len(names) > 2 and len(blocks) > 1 else None,
+        distance=distance,
+        groups=not_told_apart(ranks, distance),
+        gaps={name: (statistics.fmean(gap), chances[name]) for name, gap in gaps.items()},
+        unranked=sorted(set(found) - set(names)),
+    )
+
+
+def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
+    """A row a method, and what the tests say."""
+    best = next(iter(found.ranks))
+    rows = [[titles[best], f"{found.ranks[best]:.2f}", "", ""]]
+    for name, (gap, chance) in found.gaps.items():
+        said = f"{chance:.3f}" + ("" if chance < SURE else ", not told apart")
+        rows.append([titles[name], f"{found.ranks[name]:.2f}", f"{gap:+.1f}", said])
+    where = ", ".join(
+        f"`{data}` {percent(rate)}{'' if kind == 'caption' else ' ' + KINDS[kind]}" for data, kind, rate in found.blocks
+    )
+    friedman = "" if found.chance is None else f"Friedman's test: p = {found.chance:.2g}. "
+    groups = "; ".join(" – ".join(titles[name] for name in group) for group in found.groups)
+    apart = f"It does not tell apart: {groups}." if groups else "It tells all of them apart."
+    left = ", ".join(titles[name] for name in found.unranked)
+    return [
+        f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}; mean "
+        "over seeds). p: Wilcoxon's signed-rank test of the differences from the best, run by run, two-sided, with Holm's "
+        "correction.",
+        table(["", "mean rank", f"difference from {titles[best]}", "p"], rows),
+        f"{friedman}Critical difference of mean ranks (Nemenyi, 5 %): {found.distance:.2f}. {apart}"
+        + (f" Not ranked, with too few runs: {left}." if left else ""),
+    ]
+
+
+def costs(titles: Mapping[str, str], records: Sequence[Record]) -> str:
+    """Methods × sources, mean minutes of a run."""
+    sources = list(dict.fromkeys(record["cell"]["data"] for record in records))
+    minutes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for record in records:
+        minutes[record["cell"]["method"], record["cell"]["data"]].append(record["training_seconds"] / 60)
+    rows = [
+        [title, *(f"{statistics.fmean(found):.1f}" if (found := minutes.get((name, at))) else "–" for at in sources)]
+        for name, title in titles.items()
+    ]
+    return table(["", *(f"`{source}`" for source in sources)], rows)
