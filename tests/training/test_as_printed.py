@@ -116,8 +116,8 @@ OPTIONS = {
         "temperature": 0.05, "weight": "released", "warm_up_epochs": 0,
     },
     "mscn": {
-        "margin": 0.2, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "released", "head_width": 64,
-        "head_rate": 0.085, "meta_pairs": 32, "co_train": True,
+        "margin": 0.2, "warm_up_epochs": 5, "negatives": 0.0, "threshold": 0.5, "mixture": "released",
+        "head_width": 64, "head_rate": 0.085, "meta_pairs": 32, "co_train": True,
     },
     "npc": {
         "temperature": 0.05, "clean": 0.9, "mixture": "released", "trial_rate": 2e-7, "weight": "tanh",

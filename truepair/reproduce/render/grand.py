@@ -185,8 +185,8 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
     left = ", ".join(titles[name] for name in found.unranked)
     return [
         f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}; mean "
-        "over seeds). p: Wilcoxon's signed-rank test of the differences from the best, run by run, two-sided, with Holm's "
-        "correction.",
+        "over seeds). p: Wilcoxon's signed-rank test of the differences from the best, run by run, two-sided, with "
+        "Holm's correction.",
         table(["", "mean rank", f"difference from {titles[best]}", "p"], rows),
         f"{friedman}Critical difference of mean ranks (Nemenyi, 5 %): {found.distance:.2f}. {apart}"
         + (f" Not ranked, with too few runs: {left}." if left else ""),
