@@ -81,7 +81,11 @@ def test_help_of_train_shows_the_options_of_the_method_and_the_engine(arguments,
 @pytest.mark.parametrize("method", METHODS)
 def test_help_of_a_method_shows_all_its_options_once(method, capsys):
     text = help_of(capsys, "--method", method)
-    rows = [line.split()[0] for line in text.split(f"method {method}:")[1].splitlines() if line.startswith("  --")]
+    rows = [
+        line.split()[0].rstrip(",")
+        for line in text.split(f"method {method}:")[1].splitlines()
+        if line.startswith("  --")
+    ]
     options = [name for name, field in METHODS[method].options.__dataclass_fields__.items() if "help" in field.metadata]
     assert sorted(rows) == sorted(f"--{method}-{name}".replace("_", "-") for name in options)
 

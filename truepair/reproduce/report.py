@@ -13,7 +13,7 @@ from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
-from truepair.reproduce.render.grand import grand
+from truepair.reproduce.render.grand import grand, page_of
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
 
@@ -27,11 +27,15 @@ PRINT = "print"
 def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str]:
     """Render what shows the tables named; a sentence for each text that was, or with `check` would be, changed."""
     changes: list[str] = []
-    for section in read_specs()[1]:
-        if set(section.tables) & set(names):
+    tables, sections = read_specs()
+    for section in sections:
+        read = {each for name in section.tables for each in (name, *tables[name].reuses)}
+        if read & set(names):
             filled = [fill(root, name) for name in section.tables]
             text = RENDER[section.render](section, *filled)
             changes += put_text(root / section.file, section.marker, text, check=check)
+            if "page" in section.options:
+                changes += put_page(root / section.options["page"], page_of(filled[0]), check=check)
             if "picture" in section.options:
                 path = (root / section.file).with_name(section.options["picture"])
                 changes += put_picture(path, filled[0], check=check)
@@ -68,6 +72,15 @@ def put_text(path: Path, marker: str, text: str, *, check: bool = False) -> list
     if not check:
         write_text_atomically(path, f"{before}{begin}{wanted}{end}{after}")
     return [f"{path}, {marker}: " + next((x for x in there.splitlines() if x not in wanted.splitlines()), "lines lack")]
+
+
+def put_page(path: Path, page: str, *, check: bool = False) -> list[str]:
+    """Write a page; a sentence if it differs."""
+    if path.exists() and path.read_text(encoding="utf-8") == page:
+        return []
+    if not check:
+        write_text_atomically(path, page)
+    return [f"{path}: it shows other records"]
 
 
 def put_picture(path: Path, shown: Filled, *, check: bool = False) -> list[str]:

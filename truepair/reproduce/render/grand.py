@@ -7,13 +7,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
 from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
+from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.tables import Filled, Section
 
+RECALLS = WITH_SUM[:-1]
 RSUM, AUROC = "result.test.rsum", "result.detection.auroc"
 KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
 REFERENCE = "oracle"
@@ -25,6 +28,45 @@ Condition = tuple[str, str, float]
 """Source, kind of noise, rate."""
 Run = tuple[Condition, int]
 """A condition and a seed: what the runs of all methods share."""
+
+
+def page_of(shown: Filled) -> str:
+    """The page of the same runs, to sort, filter and inspect."""
+    titles = shown.table.titles
+    found = rank([record for record in shown.records if engine_of(record) == "global"])
+    return grand_page(
+        [run_of(titles, record) for record in shown.records],
+        total=len(shown.table.cells),
+        ranks={titles[name]: value for name, value in found.ranks.items()} if found else {},
+        distance=found.distance if found else 0.0,
+        blocks=len(found.blocks) if found else 0,
+    )
+
+
+def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
+    """A record as the page shows it."""
+    facts, test = record["cell"], record["result"]["test"]
+    kind = KINDS[facts.get("kind", "caption")]
+    return GrandRun(
+        name=record["name"],
+        method=titles[facts["method"]],
+        data=facts["data"],
+        engine=engine_of(record),
+        noise=percent(facts["noise"]) + ("" if kind == "captions" else f" {kind}"),
+        seed=facts["seed"],
+        rsum=round(test["rsum"], 2),
+        dev=round(record["result"]["dev"]["rsum"], 2),
+        auroc=figure_of(record, AUROC),
+        minutes=round(record["training_seconds"] / 60, 2),
+        date=record["date"],
+        version=record["truepair"],
+        command=record["command"],
+        recalls=tuple(round(test[name], 2) for name in RECALLS),
+        curve=tuple(
+            round(line["dev_rsum"], 1) for line in record.get("epochs", ()) if line.get("dev_rsum") is not None
+        ),
+        best=record["result"].get("best_epoch"),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""The grand table: what is reused, what is missing, who is ranked over which conditions."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from truepair.reproduce.cells import Cell, Context, Places
+from truepair.reproduce.render.grand import coverage, figures_table, grand, page_of, rank
+from truepair.reproduce.tables import Filled, Section, Table, read_specs
+from truepair.reproduce.training import training_cells
+from truepair.training.run_folder import RunFolder
+
+TITLES = {"a": "first", "b": "second", "c": "third", "oracle": "told"}
+
+
+def record(method, rate, seed, value, data="flickr8k", kind=None, **facts):
+    cell = {"data": data, "method": method, "noise": rate, "seed": seed, **facts}
+    cell |= {} if kind is None else {"kind": kind}
+    name = f"{data}-{method}-{kind}{rate}-{seed}-{facts.get('engine')}"
+    recalls = {f"{way}_r{k}": value / 6 for way in ("i2t", "t2i") for k in (1, 5, 10)}
+    return {
+        "name": name,
+        "cell": cell,
+        "command": f"train {name}",
+        "date": "2026-11-22",
+        "truepair": "0.1.0",
+        "training_seconds": 360.0,
+        "result": {
+            "test": {**recalls, "rsum": value},
+            "dev": {"rsum": value},
+            "detection": {"auroc": 0.9},
+            "best_epoch": 1,
+        },
+        "epochs": [{"epoch": 1, "dev_rsum": value}],
+    }
+
+
+def filled(records, missing=0):
+    cells = [Cell(r["name"], r["cell"], r["command"], lambda _: {}) for r in records]
+    cells += [replace(cells[0], name=f"missing{k}", command=f"m{k}") for k in range(missing)]
+    return Filled(Table("grand", "", cells, TITLES), records)
+
+
+SOME = [
+    *(record(name, rate, seed, level - 100 * rate + seed) for name, level in (("a", 300), ("b", 280), ("c", 150))
+      for rate in (0.2, 0.4, 0.6) for seed in (0, 1)),
+    record("a", 0.4, 0, 250.0, kind="nearest"),
+    record("oracle", 0.4, 0, 400.0),
+]  # fmt: skip
+
+
+def test_methods_are_ranked_over_what_all_of_them_have_and_the_oracle_is_not():
+    found = rank(SOME)
+    assert found.ranks == {"a": 1.0, "b": 2.0, "c": 3.0}
+    assert found.blocks == [("flickr8k", "caption", rate) for rate in (0.2, 0.4, 0.6)]
+    assert found.gaps["b"][0] == pytest.approx(-20) and found.gaps["c"][0] == pytest.approx(-150)
+    assert found.gaps["b"][1] == pytest.approx(2 * 2 / 64)  # six runs of one sign, twice by Holm
+    few = [r for r in SOME if not (r["cell"]["method"] == "c" and r["cell"]["noise"] != 0.2)]
+    found = rank(few)
+    assert set(found.ranks) == {"a", "b"} and found.unranked == ["c"] and found.chance is None
+    assert rank([SOME[0]]) is None
+
+
+def test_missing_runs_are_counted_and_their_cost_is_guessed_from_those_there():
+    text = coverage(filled(SOME, missing=10))
+    assert "20 of 30 runs are there, 10 are missing" in text
+    assert "2.0 core-hours of training; the missing ones take about 1 more" in text
+    assert "| `flickr8k`, global | 20 | 10 |" in text
+
+
+def test_cells_say_how_many_seeds_they_have_and_kinds_have_columns():
+    text = figures_table(TITLES, SOME, "result.test.rsum", 1)
+    assert text.splitlines()[0] == "| | 20 % | 40 % | 60 % | 40 % hard |"
+    assert "| first | 280.5 ± 0.7 (2) | 260.5 ± 0.7 (2) | 240.5 ± 0.7 (2) | 250.0 (1) |" in text
+    assert "| second |" in text and text.count("–") == 5
+
+
+def test_page_and_text_are_of_the_same_runs():
+    shown = filled(SOME, missing=3)
+    text, page = grand(Section("x", "x", ["grand"], "grand"), shown), page_of(shown)
+    assert "Critical difference of mean ranks" in text and "20 of 23 runs are there" in text
+    assert page.count('"name":') == 20 and "3 are missing" in page
+
+
+def test_records_of_other_tables_count_where_the_command_is_the_same(tmp_path):
+    cell = Cell("x", {"seed": 0, "kind": "image"}, "do this", lambda _: {})
+    table = Table("grand", "", [cell, replace(cell, name="y", command="do that")], {}, ("other",))
+    other = {"name": "elsewhere", "cell": {"seed": 0}, "command": "do this", "value": 7}
+    (tmp_path / "other.jsonl").write_text(json.dumps(other) + "\n")
+    assert table.records(tmp_path) == [{**other, "name": "x", "cell": cell.facts}]
+    own = {"name": "x", "cell": cell.facts, "command": "do this", "value": 8}
+    (tmp_path / "grand.jsonl").write_text(json.dumps(own) + "\n")
+    assert table.records(tmp_path) == [own]
+
+
+def test_a_member_trained_for_another_table_is_taken(tmp_path):
+    trained = []
+
+    def cell(table):
+        def measure(places):
+            trained.append(table)
+
+        return Cell("run", {}, "the same", measure)
+
+    known = {"one/run": cell("one"), "two/run": cell("two")}
+    folder = tmp_path / "one" / "run"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{}")
+    assert RunFolder(folder).finished
+    assert Context("two", {}, known).trained("two/run", Places(tmp_path, tmp_path)).path == folder
+    assert not trained
+    (folder / "result.json").unlink()
+    Context("two", {}, known).trained("two/run", Places(tmp_path, tmp_path))
+    assert trained == ["two"]
+
+
+def test_kinds_of_noise_have_cells_of_their_own_with_the_commands_of_other_tables():
+    rows = {"crcl": "crcl", "mscn": "mscn"}
+    options = {"data": "x", "methods": "crcl mscn", "rates": [0.0, 0.4], "seeds": [0], "settings": "--word-share 0.1"}
+    options["method_options"] = {"mscn": "--clean-pairs 9"}
+    cells = [*training_cells(Context("t", rows, {}), **options, noise_kind="nearest")]
+    assert [cell.name for cell in cells] == [
+        "x-crcl-nearest0-seed0",
+        "x-crcl-nearest40-seed0",
+        "x-mscn-nearest40-seed0",
+    ]
+    assert cells[1].command.endswith("--word-share 0.1 --noise-kind nearest") and cells[1].facts["kind"] == "nearest"
+
+
+def test_runs_of_the_smaller_tables_are_not_trained_again():
+    tables = read_specs()[0]
+    own = {cell.command for cell in tables["grand"].cells}
+    for name in tables["grand"].reuses:
+        assert own & {cell.command for cell in tables[name].cells}, name
