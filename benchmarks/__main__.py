@@ -21,9 +21,11 @@ from benchmarks import (
     bench_disncl,
     bench_encoders,
     bench_evaluation,
+    bench_index,
     bench_local,
     bench_pieces,
     bench_ranks,
+    bench_serve,
     bench_training,
     bench_transport,
     bench_two_stage,
@@ -51,6 +53,8 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
         bench_audit,
     ),
     "encoders": ("Encoders of pictures: 256 drawings of 224 x 224 as JPEG", bench_encoders),
+    "index": (f"An index of vectors of width {bench_index.WIDTH}", bench_index),
+    "serve": ("Words searched for over HTTP, server and clients on one machine", bench_serve),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 

@@ -81,7 +81,7 @@ def open_source(path: Path, name: str, asked: Asked) -> Source:
 def _of_run(path: Path, name: str, asked: Asked) -> Source:
     run = open_run(path)
     source, pairs, trained_on = _data_of_run(run, asked)
-    columns, notices = _columns_of(pairs), []
+    columns, notices = columns_of(pairs), []
     if trained_on and run.folder.pairs.exists():
         known = read_pair_table(run.folder.pairs)
         columns, missing = _with_columns(columns, known)
@@ -230,7 +230,7 @@ def _audited(source: str, options: dict[str, Any]) -> Pairs:
     return pairs
 
 
-def _columns_of(pairs: Pairs) -> Any:
+def columns_of(pairs: Pairs) -> Any:
     """The columns that every table has, of pairs without one."""
     import pyarrow
 

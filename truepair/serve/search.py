@@ -208,16 +208,16 @@ class Searcher:
             rows = order[begins[image] : begins[image + 1]]
             best = np.lexsort((rows, -self._fit[rows], ~choice.rows[rows]))[:CAPTIONS_SHOWN]
             groups.append(rows[best].tolist())
-        told = iter(self.source.told([row for rows in groups for row in rows]))
-        pairs = [[next(told) for _ in rows] for rows in groups]
-        return [
-            {**hit, "pair": some[0], "captions": some} for hit, some in zip(_hits(hits, offset), pairs, strict=True)
-        ]
+        pairs = self.source.told([rows[0] for rows in groups])
+        said = iter(self.source.said([row for rows in groups for row in rows]))
+        captions = [[next(said) for _ in rows] for rows in groups]
+        found = zip(_hits(hits, offset), pairs, captions, strict=True)
+        return [{**hit, "pair": pair, "captions": some} for hit, pair, some in found]
 
     def _of_captions(self, hits: Hits, choice: Choice, offset: int) -> list[dict[str, Any]]:
         rows = self._by_text[hits.rows].tolist()
-        both = zip(_hits(hits, offset), self.source.told(rows), strict=True)
-        return [{**hit, "pair": pair, "captions": [pair]} for hit, pair in both]
+        found = zip(_hits(hits, offset), self.source.told(rows), self.source.said(rows), strict=True)
+        return [{**hit, "pair": pair, "captions": [own]} for hit, pair, own in found]
 
 
 def _hits(hits: Hits, offset: int) -> list[dict[str, Any]]:

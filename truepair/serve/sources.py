@@ -73,6 +73,18 @@ class Source:
             return None
         return f"/pictures/{self.name}/{image}"
 
+    def said(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """The captions of some pairs, and what is believed of these, as JSON has them."""
+        wanted = [name for name in ("pair_id", "caption", "p_match") if name in self.table]
+        found: list[dict[str, Any]] = (
+            self.table.columns.select(wanted).take(np.asarray(rows, dtype=np.int64)).to_pylist()
+        )
+        facets = {name: self.table.facets.get(name) for name in ("verdict", "label")}
+        for row, values in zip(rows, found, strict=True):
+            values["p_match"] = _finite(values.get("p_match"))
+            values |= {name: None if facet is None else facet.value(row) for name, facet in facets.items()}
+        return found
+
     def told(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Some pairs of the table as JSON has them."""
         table = self.table

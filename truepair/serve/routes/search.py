@@ -28,6 +28,16 @@ Offset = Annotated[int, Query(ge=0, le=FAR)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 
 
+class Said(BaseModel):
+    """A caption, and what is believed of its pair."""
+
+    pair_id: str
+    caption: str
+    p_match: float | None
+    verdict: str | None
+    label: str | None
+
+
 class Hit(BaseModel):
     """An image or a caption that was found."""
 
@@ -35,7 +45,7 @@ class Hit(BaseModel):
     score: float = Field(description="similarity: a cosine, or a local engine's probability")
     closely: bool = Field(description="compared by the model itself, not by vectors that stand in for it")
     pair: Pair = Field(description="a pair with that image or caption, one that was chosen")
-    captions: list[Pair] = Field(description="of an image, its pairs; of a caption, its own")
+    captions: list[Said] = Field(description="of an image, some of its captions; of a caption, itself")
 
 
 class Result(BaseModel):
