@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from truepair.audit import people
 from truepair.audit.crawl_faults.find import find_faults
 from truepair.audit.duplicates import find_duplicates
 from truepair.audit.early_checks import check_request
@@ -26,6 +27,7 @@ from truepair.data import open as sources
 from truepair.data.caption_checks import caption_problems
 from truepair.data.collection import Collection, PairsCollection
 from truepair.data.pairs import BoolArray, Pairs
+from truepair.decisions.sources import Decided, load_decisions
 from truepair.encoders import encoder_of
 from truepair.files import write_json_atomically
 from truepair.progress import Progress, Say
@@ -44,6 +46,7 @@ def audit(
     say: Say | None = None,
     asked: dict[str, Any] | None = None,
     page: Callable[[AuditResult], str] | None = None,
+    decisions: Decided | Path | str | None = None,
 ) -> AuditResult:
     """Find out which pairs are mismatched, how sure that is, and what would fit better; nothing of the input changes.
 
@@ -65,6 +68,8 @@ def audit(
             one line a step, a fold and an epoch, with the time left.
         say: takes the lines; None prints them to stderr.
         asked: what the summary says was asked for, beside the options; `source` is what the input is called.
+        decisions: what people decided: the folder of an audit that was reviewed, its database, or an exported file.
+            Decided pairs are fixed, and the others judged in their light; nothing is scored anew for that.
         page: makes the text of report.html; without it there is none. `truepair.audit` gives it.
 
     Raises:
@@ -75,7 +80,9 @@ def audit(
     run, out = (None if path is None else Path(path) for path in (run, out))
     data = PairsCollection(pairs) if isinstance(pairs, Pairs) else pairs
     asked = {"source": None if isinstance(data, Collection) else str(data), **(asked or {})}
-    check_request(data, out, run=run, options=options, crossfit=crossfit, export=export)
+    decided = load_decisions(decisions) if isinstance(decisions, str | Path) else decisions
+    digest = None if decided is None else people.digest_of(decided)
+    check_request(data, out, run=run, options=options, crossfit=crossfit, export=export, decisions=digest)
     collection = data if isinstance(data, Collection) else sources.open(data, encoder=encoder, progress=progress)
     check_layouts(export, collection)
     made = None if encoder is None else encoder_of(encoder)
@@ -85,7 +92,9 @@ def audit(
         with told.step("score"):
             scored = scorer.score(folder.work / scorer.folder, progress=told)
         with told.step("verdict"):
-            verdict = verdict_of_scored(scored, seed=options.seed)
+            verdict, found = verdict_of_scored(scored, seed=options.seed), None
+            if decided is not None:
+                verdict, found = people.with_decisions(verdict, scored, collection, decided)
         with told.step("rematch"):
             rematched = rematch_flagged(collection, scored, verdict, options.rematch)
         with told.step("duplicates"):
@@ -94,6 +103,9 @@ def audit(
             faults = find_faults(collection, scored, verdict, rematched, duplicates, seed=options.seed)
         with told.step("explain"):
             words = reasons(scored.given.similarity, scored.given.indicators, verdict.flagged, bank=scored.bank)
+            for place, decision in ({} if found is None else found.decisions).items():
+                if decision.verdict == "mismatch":
+                    words[place] = f"{decision.person} called it mismatched"
             problems = [*collection.problems, *scored.problems]
             known = {(problem.entry, problem.reason) for problem in problems}
             problems += [p for p in caption_problems(collection) if (p.entry, p.reason) not in known]
@@ -115,12 +127,13 @@ def audit(
             scores=None if mismatched is None else scores_against(verdict, mismatched),
             seconds=told.seconds,
             options={**asked, **scorer.options},
+            people=found,
         )
         if out is not None:
             write_audit(result, out, page=page, progress=lambda name: told.say(f"writing {name}"))
         if export and not (folder.export.exists() and any(folder.export.iterdir())):  # else it is what is asked for
             told.say("exporting")
-            write_json_atomically(folder.export_note, {"keep": options.keep})
+            write_json_atomically(folder.export_note, {"keep": options.keep, "decisions": digest})
             export_pairs(result, folder.export, export)
     return result
 

@@ -33,6 +33,7 @@ def check_request(
     embeddings: bool = False,
     noise: bool = False,
     table: str | None = None,
+    decisions: str | None = None,
 ) -> None:
     """Refuse what cannot be audited as it is asked.
 
@@ -41,6 +42,7 @@ def check_request(
         embeddings: the input was said to be embeddings.
         noise: its pairs are to be mismatched first, for a trial.
         table: the table of the input that was named.
+        decisions: digest of the decisions that are taken into account.
 
     Raises:
         InputError: options do not go with each other or with the input, or are URLs where files are needed.
@@ -77,7 +79,7 @@ def check_request(
     if out is not None:
         AuditFolder(out).check()
         if export:
-            check_export(export, data, AuditFolder(out), keep=options.keep)
+            check_export(export, data, AuditFolder(out), keep=options.keep, decisions=decisions)
     if noise and "own" in export:
         kind = data if isinstance(data, Collection) else format_of(data, Reading(table=table)).collection
         if not kind.written_from_pairs:  # but from the files, without the noise

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from truepair.data.collection import Collection, Problem
 from truepair.data.pairs import Array, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from truepair.audit.people import People
 
 INDICATORS = {
     "matching": "the caption and the image choose each other among a bank of others",
@@ -148,6 +151,7 @@ class AuditResult:
             reliability: a list of {low, high, pairs, p_match, matched} per bin of p_match.
         seconds: step → time, for the summary.
         options: what the audit was asked for, complete enough to repeat it.
+        people: what people decided, where decisions were given.
     """
 
     collection: Collection
@@ -165,6 +169,7 @@ class AuditResult:
     scores: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    people: People | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -51,6 +51,12 @@ def add_audit(commands: Any) -> None:
         help=f"write the kept pairs and the weights of all to DIR/export: {', '.join(FORMATS)}; or in a "
         f"layout that other tools read: {', '.join(LAYOUTS)}; may be repeated [own: the format of DATA]",
     )
+    parser.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="FROM",
+        help="what people decided: an audit that was reviewed, its decisions.sqlite, or an exported file",
+    )
     parser.add_argument("--split", metavar="NAME", help="split to audit [default: train, or all of a table]")
     parser.add_argument("--label", metavar="COLUMN", help="column that gives each pair its class")
     add_reading(parser, shares=False)
@@ -76,8 +82,10 @@ def run_audit(options: argparse.Namespace) -> None:
     """Open, audit, write, print the summary."""
     from truepair.audit.early_checks import check_request
     from truepair.audit.folder import AuditFolder
+    from truepair.audit.people import digest_of
     from truepair.audit.tables import summary_text
     from truepair.data.open import open as open_source
+    from truepair.decisions.sources import load_decisions
     from truepair.pages.audit.page import audit_with_page
 
     if options.noise and options.noise_index:
@@ -89,7 +97,16 @@ def run_audit(options: argparse.Namespace) -> None:
         "crossfit": CrossFitting(**given_options(options, CrossFitting)),
         "export": options.export,
     }
-    check_request(options.data, options.out, **how, embeddings=options.embeddings, noise=noisy, table=options.table)
+    decided = None if options.decisions is None else load_decisions(options.decisions)
+    check_request(
+        options.data,
+        options.out,
+        **how,
+        embeddings=options.embeddings,
+        noise=noisy,
+        table=options.table,
+        decisions=None if decided is None else digest_of(decided),
+    )
     use_threads(options.threads)
     quiet = False if options.quiet else None
     reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
@@ -98,9 +115,9 @@ def run_audit(options: argparse.Namespace) -> None:
     try:
         collection = mismatched(open_source(options.data, **reading, progress=quiet), options)
         asked = {"source": options.data, "run": options.run, **reading, **(trial if noisy else {})}
-        result = audit_with_page(
-            collection, options.out, **how, encoder=reading["encoder"], progress=quiet, asked=asked
-        )
+        asked |= {} if decided is None else {"decisions": str(options.decisions)}
+        how |= {"decisions": decided, "encoder": reading["encoder"]}
+        result = audit_with_page(collection, options.out, **how, progress=quiet, asked=asked)
     except KeyboardInterrupt:
         if AuditFolder(options.out).begun:
             print("\nNothing is lost. The same command goes on where it stopped.", file=sys.stderr)

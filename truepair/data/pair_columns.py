@@ -63,7 +63,13 @@ AUDIT = {
     "duplicate_group": ("int64", "number in duplicates.parquet of the group of the first of these kinds"),
     "duplicate_of": ("string", "pair_id of the first pair of that group; empty for that pair itself"),
 }
-COLUMNS = {**SHARED, **RUN, **LABELS, **AUDIT}
+DECIDED = {
+    "decision": ("string", "what people decided: match, mismatch or unsure; empty where nobody did"),
+    "decided_by": ("string", "who, separated by commas"),
+    "corrected_caption": ("string", "the caption that people put in the place of the given one"),
+    "p_match_undecided": ("float32", "p_match as the audit has it without decisions"),
+}
+COLUMNS = {**SHARED, **RUN, **LABELS, **AUDIT, **DECIDED}
 """Column → (type, what it holds); an empty type is that of the values."""
 
 
@@ -90,6 +96,7 @@ def markdown() -> str:
         "Of a run as well": RUN,
         "Of a run that learns from class labels as well": LABELS,
         "Of an audit as well": AUDIT,
+        "Of an audit with decisions (--decisions) as well": DECIDED,
     }
     lines = []
     for title, columns in parts.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -291,6 +291,31 @@ class Pairs:
             pair_ids=None if self.pair_ids is None else [self.pair_ids[row] for row in rows.tolist()],
             trusted=_rows_of(self.trusted, rows),
         )
+
+    def with_captions(self, captions: Mapping[int, str]) -> Pairs:
+        """Other captions of some pairs: row of the pair → caption. The text of a pair alone is replaced; where several
+        pairs have it, the pair gets one of its own. Where the truth is known, such a pair is matched from now on. An
+        InputError where texts are vectors, which no words can replace.
+        """
+        if not captions:
+            return self
+        if self.texts.features is not None:
+            raise InputError(f"{self.name}: its texts are vectors, which no corrected caption can replace")
+        used = np.bincount(self.text_index, minlength=len(self.texts))
+        words, names, index = list(self.texts.captions), list(self.texts.ids), self.text_index.copy()
+        for row, caption in captions.items():
+            text = int(index[row])
+            if used[text] == 1:
+                words[text] = caption
+            else:
+                index[row] = len(words)
+                words.append(caption)
+                names.append(names[text])
+        truth, rows = self.true_image, np.array(list(captions), dtype=np.int64)
+        if truth is not None:
+            truth = truth.copy()
+            truth[rows] = self.image_index[rows]
+        return replace(self, texts=Texts(tuple(words), tuple(names)), text_index=index, true_image=truth)
 
     def first_images(self, count: int) -> Pairs:
         """The first `count` images with the pairs and texts that belong to them, renumbered."""

@@ -14,11 +14,13 @@ from truepair.reproduce.records import text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.grand import grand, page_of
+from truepair.reproduce.render.reviews import reviews
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
 
 RENDER: dict[str, Callable[..., str]] = {
-    render.__name__: render for render in (values, divisions, analyses, audits, embedding_audits, retraining, grand)
+    render.__name__: render
+    for render in (values, divisions, analyses, audits, embedding_audits, retraining, reviews, grand)
 }
 PRINT = "print"
 """The name of the page that shows the figures of the papers, beside the names of tables."""

@@ -17,6 +17,7 @@ from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.embedding_audits import embedding_cells
 from truepair.reproduce.records import read_records
+from truepair.reproduce.reviews import review_cells
 from truepair.reproduce.training import analysis_cells, training_cells
 
 KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
@@ -25,6 +26,7 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "audit": audit_cells,
     "retraining": retraining_cells,
     "embedding audits": embedding_cells,
+    "reviews": review_cells,
 }
 
 

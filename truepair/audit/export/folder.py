@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 from truepair.audit.export.lists import WRITERS, write_ids, write_kept, write_weights
 from truepair.audit.folder import AuditFolder
 from truepair.audit.result import AuditResult
-from truepair.data.collection import Collection
+from truepair.data.collection import Collection, PairsCollection
 from truepair.data.formats.handed_on.layouts import LAYOUTS
+from truepair.data.pairs import IntArray
 from truepair.data.selection import Selection
 from truepair.errors import InputError, TruepairError
 from truepair.files import read_json_object, temporary_name
@@ -21,7 +23,14 @@ FORMATS = ("own", "ids", *WRITERS, *LAYOUTS)
 _HOLDS = {"own": "own", "ids": "kept_ids.txt", **{name: layout.holds for name, layout in LAYOUTS.items()}}
 
 
-def check_export(formats: Sequence[str], data: Collection | str | Path, folder: AuditFolder, *, keep: float) -> None:
+def check_export(
+    formats: Sequence[str],
+    data: Collection | str | Path,
+    folder: AuditFolder,
+    *,
+    keep: float,
+    decisions: str | None = None,
+) -> None:
     """Refuse, before hours of work, an export that would fail after them: a format is unknown; `own` of an input that
     has none that can be written; or there is an export already, without one of these formats or of another `keep`.
 
@@ -29,6 +38,7 @@ def check_export(formats: Sequence[str], data: Collection | str | Path, folder: 
         data: the collection, or the name of the input before it is opened.
         folder: of the audit. An export that is there already stays as it is.
         keep: the least p_match of the pairs to be kept.
+        decisions: digest of the decisions that are taken into account.
     """
     check_formats(formats)
     if "own" in formats and isinstance(data, Collection) and not data.writable:
@@ -47,6 +57,8 @@ def check_export(formats: Sequence[str], data: Collection | str | Path, folder: 
         raise InputError(
             f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"
         )
+    if made.get("decisions") != decisions:
+        raise InputError(f"{out} exists already, made with other decisions; move it away to export anew")
 
 
 def check_layouts(formats: Sequence[str], data: Collection | str | Path) -> None:
@@ -67,6 +79,9 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
 
     A pair is kept if it was scored, is not flagged, and its `p_match` is at least `result.options["keep"]`. The weight
     of a pair is its `p_match`, or 0 where it is flagged or was not scored.
+
+    A pair whose caption people corrected is kept with the corrected one, but in `own` of formats that copy the bytes of
+    their files (tables, shards, embeddings): there it is kept as given, if at all.
 
     - `ids`: `kept_ids.txt` and `flagged_ids.txt`, one id a line.
     - `csv`, `jsonl`, `parquet`: `kept.<format>` with pair_id, image, caption, p_match and weight of the kept pairs, and
@@ -106,7 +121,8 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
 
 
 def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
-    collection, p_match, flagged = result.collection, result.verdict.p_match, result.verdict.flagged
+    given, p_match, flagged = result.collection, result.verdict.p_match, result.verdict.flagged
+    collection, corrected = corrected_by_people(result)
     count = len(collection)
     none = np.zeros(count, np.bool_)
     selection = Selection(none, none.copy(), np.zeros(count, np.float32), np.full(count, np.nan, np.float32))
@@ -115,15 +131,19 @@ def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
     assert selection.p_match is not None
     selection.p_match[result.rows] = p_match
     selection.weights[result.rows] = np.where(flagged, 0, p_match)
+    as_given = Selection(*(column.copy() for column in vars(selection).values()))
+    selection.kept[corrected], selection.flagged[corrected] = True, False
+    selection.p_match[corrected] = selection.weights[corrected] = 1
     for name in formats:
         if name == "own":
-            if not selection.kept.any():
+            own = (collection, selection) if given.written_from_pairs else (given, as_given)
+            if not own[1].kept.any():
                 raise InputError(
                     f"{collection.name}: no pair is kept, so there is nothing to write. Export ids, csv, jsonl or "
                     "parquet instead"
                 )
             (folder / "own").mkdir()
-            collection.write(selection, folder / "own")
+            own[0].write(own[1], folder / "own")
         elif name in LAYOUTS:
             LAYOUTS[name].check(collection)
             LAYOUTS[name].write(collection, selection, folder)
@@ -132,3 +152,16 @@ def _write(result: AuditResult, folder: Path, formats: dict[str, None]) -> None:
         else:
             write_kept(collection, selection, folder / f"kept.{name}")
             write_weights(collection, selection, folder / f"weights.{name}")
+
+
+def corrected_by_people(result: AuditResult) -> tuple[Collection, IntArray]:
+    """The collection with the captions that people corrected in their places, and the rows of these pairs, which match
+    now. Vectors of texts know nothing of new words: there it is as it was, and no row.
+    """
+    collection, people = result.collection, result.people
+    if people is None or not isinstance(collection, PairsCollection) or collection.pairs.texts.features is not None:
+        return collection, np.empty(0, dtype=np.int64)
+    captions = {int(result.rows[place]): caption for place, caption in people.captions.items()}
+    changed = copy.copy(collection)
+    changed.pairs = collection.pairs.with_captions(captions)
+    return changed, np.array(sorted(captions), dtype=np.int64)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from truepair.audit.people import People
 from truepair.audit.result import INDICATORS, AuditResult
 from truepair.audit.scoring.row_ranges import words_at
-from truepair.data.pair_columns import AUDIT, SHARED, described_schema
+from truepair.data.pair_columns import AUDIT, DECIDED, SHARED, described_schema
 from truepair.data.pairs import IntArray
 from truepair.files import atomic_file, writing
 from truepair.phrases import printable
@@ -129,7 +130,7 @@ def write_tables(path: Path, described: dict[str, tuple[str, str]], tables: Iter
 def columns_of(result: AuditResult) -> dict[str, tuple[str, str]]:
     """Column → its type and what it holds, of all columns that the table of this audit has, in their order."""
     found: dict[str, tuple[str, str]] = {}
-    for name, column in {**SHARED, **AUDIT}.items():
+    for name, column in {**SHARED, **AUDIT, **(DECIDED if result.people else {})}.items():
         if name == "indicator_…":
             for indicator in result.indicators:
                 text = f"{INDICATORS.get(indicator, indicator)}; 0 to 1, larger = better"
@@ -160,9 +161,23 @@ def pair_tables(result: AuditResult) -> Iterator[dict[str, Any]]:
             **{f"indicator_{name}": values[piece] for name, values in result.indicators.items()},
             **{name: column.at(piece) for name, column in some.items()},
         }
+        if result.people is not None:
+            columns |= decided_columns(result.people, piece)
         if result.mismatched is not None:
             columns["mismatched"] = result.mismatched[piece]
         yield columns
+
+
+def decided_columns(people: People, piece: slice) -> dict[str, Any]:
+    """The columns of what people decided, of a slice of the pairs."""
+    places = range(piece.start, piece.stop)
+    here = [people.decisions.get(place) for place in places]
+    return {
+        "decision": ["" if decision is None else decision.verdict for decision in here],
+        "decided_by": [None if decision is None else printable(decision.person) for decision in here],
+        "corrected_caption": [people.captions.get(place) for place in places],
+        "p_match_undecided": people.p_match[piece],
+    }
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "problems": problems_of(result),
         "mismatch_rate": None if result.mismatched is None or not size else float(result.mismatched.mean()),
         "scores": result.scores,
+        "decisions": None if result.people is None else result.people.facts(),
         "seconds": result.seconds,
         "options": result.options,
         "columns": {name: text for name, (_, text) in columns_of(result).items()},
@@ -67,6 +68,12 @@ def statement(result: AuditResult) -> str:
     """The answer in one or two sentences."""
     verdict, size = result.verdict, len(result)
     flagged = int(verdict.flagged.sum())
+    if verdict.two_groups and result.people is not None and result.people.taken_over:
+        span = f"{percent(verdict.noise_rate)} ({percent_span(verdict.noise_rate_low, verdict.noise_rate_high)})"
+        decided = counted(result.people.noise.decided, "decision")
+        return (
+            f"By {decided}, about {span} of {counted(size, 'pair')} are mismatched; {flagged:,} {are(flagged)} flagged."
+        )
     if verdict.two_groups:
         span = f"{percent(verdict.noise_rate)} ({percent_span(verdict.noise_rate_low, verdict.noise_rate_high)})"
         return f"About {span} of {counted(size, 'pair')} look mismatched; {flagged:,} {are(flagged)} flagged."

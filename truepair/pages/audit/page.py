@@ -28,7 +28,7 @@ from truepair.pages.audit.glossary import DUPLICATES_EXPLAINED, SCORES, meanings
 from truepair.pages.kit.page import clipped, render, tight
 from truepair.phrases import percent_span, printable
 
-SWAPS, GROUPS, MEMBERS, EXAMPLES = 12, 6, 6, 3
+SWAPS, GROUPS, MEMBERS, EXAMPLES, DIFFERING = 12, 6, 6, 3, 24
 
 
 def audit_with_page(*arguments: Any, **options: Any) -> AuditResult:
@@ -86,9 +86,36 @@ def render_page(result: AuditResult, *, worst: int = 60, borderline: int = 24) -
         problem_count=len(result.problems),
         meanings=meanings(result),
         columns={name: text for name, (_, text) in columns_of(result).items()},
+        **of_people(result, album),
         time=duration(sum(result.seconds.values())) if result.seconds else None,
         cramped=album.cramped,
     )
+
+
+def of_people(result: AuditResult, album: Cards) -> dict[str, Any]:
+    """What people decided, and the pairs of which the audit without decisions was most wrongly sure."""
+    people = result.people
+    if people is None:
+        return {"people": None}
+    bins, agreed = people.agreement.bins, people.agreement
+    matched = sum(decision.verdict == "match" for decision in people.decisions.values())
+    differing = [
+        {
+            "pair": album.shown(int(result.rows[place])),
+            "p_match": float(people.p_match[place]),
+            "verdict": people.decisions[place].verdict,
+            "person": printable(people.decisions[place].person),
+            "caption": printable(people.captions.get(place, "")),
+        }
+        for place in agreed.rows[:DIFFERING]
+    ]
+    return {
+        "people": people,
+        "people_reliability": charts.reliability(bins),
+        "agreed_matched": matched - agreed.mistaken,
+        "agreed_mismatched": agreed.pairs - matched - agreed.missed,
+        "differing": differing,
+    }
 
 
 def spanned(low: float, high: float) -> str:
