@@ -162,9 +162,7 @@ def _serve(told: Connection) -> None:
     _ = source.searcher.index
     listener = listening("127.0.0.1", 0)
     told.send((listener.getsockname()[1], pairs.name, len(pairs.images), list(pairs.texts.captions)))
-    uvicorn.Server(uvicorn.Config(create_app([source]), log_level="warning", access_log=False, lifespan="off")).run(
-        sockets=[listener]
-    )
+    uvicorn.Server(uvicorn.Config(create_app([source]), log_level="warning", access_log=False)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def server(searched):
     from truepair.cli.serve import listening
 
     listener = listening("127.0.0.1", 0)
-    config = uvicorn.Config(searched, log_level="warning", lifespan="off")
+    config = uvicorn.Config(searched, log_level="warning")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -232,3 +232,15 @@ def test_folders_that_are_neither_run_nor_audit_are_refused(tmp_path, run):
         open_sources([tmp_path])
     with pytest.raises(truepair.InputError, match="given twice"):
         open_sources([run, run])
+
+
+def test_an_index_in_the_making_keeps_nobody_waiting_for_long(run, monkeypatch):
+    monkeypatch.setattr("truepair.serve.search.PATIENCE", 0.05)
+    (source,) = open_sources([run])
+    client = TestClient(create_app([source]), base_url=HERE)
+    with source.searcher._building:
+        answer = client.get("/search", params={"text": "red"})
+        assert answer.status_code == 409 and answer.json()["type"] == "index-building"
+        assert client.get("/health").json()["sources"][0]["search"] == "building"
+    assert only(client.get("/search", params={"text": "red"}))["total"] == 24
+    assert client.get("/health").json()["sources"][0]["search"] == "ready"

@@ -84,9 +84,7 @@ def run_serve(options: argparse.Namespace) -> None:
                 print(f"  {notice}")
         print(address(options.host, listener.getsockname()[1], access.token), flush=True)
         threading.Thread(target=warm, args=(app.state.service,), daemon=True).start()
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_keep_alive=30
-        )
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30)
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from truepair import __version__
@@ -10,6 +12,18 @@ from truepair.serve.sources import Source
 
 ABOUT = """Search the images and captions of runs and audits, look at their pairs, and decide about them. Errors are
 JSON objects of type `application/problem+json` with `type`, `title`, `status` and `detail`."""
+
+THREADS = 4 + 2 * (os.cpu_count() or 1)
+"""Requests that are worked on at once: nearly all compute, and each thread keeps memory of its own."""
+
+
+@asynccontextmanager
+async def few_threads(_app: Any) -> AsyncIterator[None]:
+    """While the service runs, its endpoints have `THREADS` threads."""
+    from anyio.to_thread import current_default_thread_limiter
+
+    current_default_thread_limiter().total_tokens = THREADS
+    yield
 
 
 def create_app(sources: Sequence[Source], access: Any = None) -> Any:
@@ -31,7 +45,13 @@ def create_app(sources: Sequence[Source], access: Any = None) -> Any:
 
     service = Service(sources)
     app = FastAPI(
-        title="truepair", version=__version__, description=ABOUT, docs_url=None, redoc_url=None, responses=PROBLEMS
+        title="truepair",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        responses=PROBLEMS,
+        lifespan=few_threads,
     )
     for part in (health, search, pairs, decisions, pictures, page):
         app.include_router(part.router(service))

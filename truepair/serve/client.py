@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -124,12 +125,18 @@ class Client:
         headers = {"Content-Type": kind} if kind else {}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
+        began = time.monotonic()
         try:
-            with urlopen(Request(address, body, headers, method=method), timeout=self.timeout) as response:
-                found: bytes = response.read()
-                return found
-        except HTTPError as error:
-            raise _refusal(error) from error
+            while True:
+                try:
+                    with urlopen(Request(address, body, headers, method=method), timeout=self.timeout) as response:
+                        found: bytes = response.read()
+                        return found
+                except HTTPError as error:
+                    refusal = _refusal(error)
+                    if refusal.kind != "index-building" or time.monotonic() - began > self.timeout:
+                        raise refusal from error
+                time.sleep(0.5)
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
             raise ServiceError(0, "no-answer", f"{self.address} does not answer ({reason}); is it running?") from error

@@ -264,7 +264,7 @@ def _origins(pairs: Pairs | None, places: Any) -> Any:
 
     files = pairs.images.files
     lying = [files.place(row) for row in files.rows.tolist()]
-    names = [str(Path(place.file).parent) if place.size < 0 else place.file for place in lying]
+    names = [place.file if place.size >= 0 else place.file.rpartition(os.sep)[0] for place in lying]
     if len(set(names)) < 2:
         return None
     shared = os.path.commonpath(set(names))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MOST_PIXELS = 40_000_000
 """Of a picture that is sent: it is decoded as a whole."""
 CAPTIONS_SHOWN = 5
+PATIENCE = 2.0
+"""Seconds that a request waits for an index in the making: it holds one of few threads."""
 _KEPT = 64
 
 
@@ -94,20 +96,30 @@ class Searcher:
 
     @property
     def index(self) -> Index:
-        """The index; the first who asks builds it, others wait. Raises what building raised."""
+        """The index; the first who asks builds it, others wait for a while. Raises Problem: it takes longer; or what
+        building raised.
+        """
         if self._index is None:
-            with self._building:
-                if self._failed is not None:
-                    raise self._failed
-                if self._index is None:
-                    began = time.perf_counter()
-                    try:
-                        self._index = build_index(self._make(), self.pairs)
-                    except TruepairError as error:
-                        self._failed = error
-                        raise
-                    self.seconds = time.perf_counter() - began
+            if not self._building.acquire(timeout=PATIENCE):
+                raise Problem(409, "index-building", f"the index of {self.source.name} is being built; ask again soon")
+            try:
+                self._build()
+            finally:
+                self._building.release()
+        assert self._index is not None
         return self._index
+
+    def _build(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        if self._index is None:
+            began = time.perf_counter()
+            try:
+                self._index = build_index(self._make(), self.pairs)
+            except TruepairError as error:
+                self._failed = error
+                raise
+            self.seconds = time.perf_counter() - began
 
     @cached_property
     def _by_image(self) -> tuple[IntArray, IntArray]:

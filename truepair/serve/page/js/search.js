@@ -171,19 +171,21 @@ class SearchView {
       return;
     }
     const pending = (this.pending = new AbortController());
-    const waiting = [
-      setTimeout(() => this.results.setAttribute("aria-busy", "true"), 300),
-      setTimeout(() => this.results.replaceChildren(make("p", { class: "notice" }, "The index is being built …")), 2500),
-    ];
+    const waiting = setTimeout(() => this.results.setAttribute("aria-busy", "true"), 300);
     try {
       const found = await this.request({ text: text.trim(), pair, side, find, source, offset, limit: PAGE, ...chosen }, pending.signal);
       if (pending === this.pending) this.show(found.results);
     } catch (error) {
       if (error.name === "AbortError") return;
+      if (error.type === "index-building" && pending === this.pending) {
+        this.results.replaceChildren(make("p", { class: "notice" }, "The index is being built …"));
+        this.timer = setTimeout(() => this.ask(), 1000);
+        return;
+      }
       this.results.replaceChildren(errorBox(error));
       this.pages.replaceChildren();
     } finally {
-      waiting.forEach(clearTimeout);
+      clearTimeout(waiting);
       if (pending === this.pending) this.results.removeAttribute("aria-busy");
     }
   }
