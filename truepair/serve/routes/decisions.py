@@ -114,6 +114,7 @@ class Coming(BaseModel):
     """A pair to review."""
 
     pair: Pair
+    place: int = Field(description="in the table of the audit, from 0: what `skip` is given")
     chosen_by: str
     probability_chosen: float | None = Field(description="of the draw; null where the order draws nothing")
 
@@ -220,7 +221,7 @@ def router(service: Service) -> APIRouter:
     @routes.get("/decisions/next")
     def coming(
         wanted: Annotated[Wanted, Depends(wanted_of)],
-        skip: Annotated[list[int], Query(default_factory=list, max_length=MOST, description="rows on the screen")],
+        skip: Annotated[list[int], Query(default_factory=list, max_length=MOST, description="places of pairs on the screen")],
         source: Named = None,
         order: Annotated[
             Literal["gain", "worst", "facet"], Query(description="expected gain, worst first, or worst of some pairs")
@@ -236,8 +237,8 @@ def router(service: Service) -> APIRouter:
         chosen_by = "second opinion" if again else order
         told = review.told([row for row, _ in found])
         pairs = [
-            Coming(pair=Pair(**pair), chosen_by=chosen_by, probability_chosen=probability)
-            for pair, (_, probability) in zip(told, found, strict=True)
+            Coming(pair=Pair(**pair), place=place, chosen_by=chosen_by, probability_chosen=probability)
+            for pair, (place, probability) in zip(told, found, strict=True)
         ]
         return ComingPairs(source=review.source.name, left=left, pairs=pairs)
 

@@ -1,0 +1,99 @@
+// Decisions on their way to the service: kept in the browser until it says that they are on its disk, sent again until
+// then, in order. Each has an id, so that what was kept already is not kept twice.
+
+import { post } from "../api.js";
+
+const PREFIX = "truepair.waiting.";
+const FIRST_WAIT = 1000;
+const LONGEST_WAIT = 15000;
+
+export class Outbox {
+  /** `kept(entry, answer)`: it is on the disk. `changed({ waiting, error })`: how many decisions wait, and why. */
+  constructor(source, { kept, changed, refused }) {
+    Object.assign(this, { source, kept, changed, refused, entries: [], error: null, wait: FIRST_WAIT, sending: null, tried: null });
+    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).sort()) {
+      try {
+        const entry = JSON.parse(localStorage.getItem(key));
+        if (entry.source === source) this.entries.push({ ...entry, key });
+      } catch {
+        localStorage.removeItem(key);
+      }
+    }
+    if (this.entries.length) this.send();
+  }
+
+  /** How many decisions wait. */
+  get waiting() {
+    return this.entries.reduce((sum, entry) => sum + entry.decisions.length, 0);
+  }
+
+  add(decisions) {
+    const named = decisions.map((decision) => ({ id: randomId(), ...decision }));
+    const entry = { source: this.source, decisions: named, key: `${PREFIX}${String(Date.now()).padStart(15, "0")}.${named[0].id}` };
+    this.entries.push(entry);
+    try {
+      localStorage.setItem(entry.key, JSON.stringify({ source: entry.source, decisions: named }));
+    } catch {
+      // The browser's own store is full or closed: the decision waits in memory.
+    }
+    if (!this.timer) this.send();
+    return entry;
+  }
+
+  /** Take the last decisions out again if they surely were not kept; null where they may have been. */
+  takeBack() {
+    const last = this.entries.at(-1);
+    if (!last || this.sending === last || (this.tried === last && this.error?.status !== 507)) return null;
+    this.entries.pop();
+    localStorage.removeItem(last.key);
+    if (!this.entries.length) this.error = null;
+    this.tell();
+    return last;
+  }
+
+  async send() {
+    if (this.sending) return;
+    clearTimeout(this.timer);
+    this.timer = null;
+    while (this.entries.length) {
+      const entry = this.entries[0];
+      this.sending = this.tried = entry;
+      try {
+        const answer = await post("/decisions", { source: this.source, decisions: entry.decisions });
+        this.done(entry);
+        this.kept(entry, answer);
+      } catch (error) {
+        if (error.status >= 400 && error.status < 500 && ![401, 408, 409, 421, 429].includes(error.status)) {
+          this.done(entry); // it will never be taken
+          this.refused(entry, error);
+        } else {
+          this.error = error;
+          break;
+        }
+      } finally {
+        this.sending = null;
+      }
+    }
+    if (this.entries.length) {
+      this.timer = setTimeout(() => this.send(), this.wait);
+      this.wait = Math.min(2 * this.wait, LONGEST_WAIT);
+    }
+    this.tell();
+  }
+
+  done(entry) {
+    this.entries = this.entries.filter((other) => other !== entry);
+    localStorage.removeItem(entry.key);
+    this.error = null;
+    this.wait = FIRST_WAIT;
+  }
+
+  tell() {
+    this.changed({ waiting: this.waiting, error: this.error });
+  }
+}
+
+export function randomId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,151 @@
+// One person's review of one audit in this tab: the pairs, the decisions on their way, and what others decide meanwhile.
+
+import { get, post } from "../api.js";
+import { Deck, standing } from "./deck.js";
+import { Outbox, randomId } from "./outbox.js";
+
+const EVERY = 2000;
+const SOON = 120;
+
+export class Session {
+  /** `settings`: source, person, order, again, chosen, words, ahead. `tell`: progress, others, waiting, refused. */
+  constructor(settings, tell) {
+    const { source, person, order, again, chosen, words, ahead } = settings;
+    const part = order === "facet" ? { ...chosen, words } : {};
+    this.tell = tell;
+    this.settings = settings;
+    this.deck = new Deck({ source, person, order, again: again || undefined, ...part }, ahead);
+    this.latest = 0;
+    this.own = new Set();
+    this.batches = [];
+    this.outbox = new Outbox(source, {
+      kept: (entry, answer) => this.kept(entry, answer),
+      changed: (state) => tell.waiting({ count: state.waiting, error: state.error }),
+      refused: (entry, error) => this.refused(entry, error),
+    });
+  }
+
+  async begin() {
+    this.latest = await this.deck.begin();
+    for (const { decisions } of this.outbox.entries) this.mark(decisions);
+    this.watch(true);
+    this.look();
+  }
+
+  close() {
+    this.closed = true;
+    this.watch(false);
+    clearTimeout(this.soon);
+    clearTimeout(this.outbox.timer);
+  }
+
+  fill() {
+    return this.deck.fill();
+  }
+
+  judge(items, verdict, { seconds = null, caption = null, partner = null }) {
+    const { person } = this.settings;
+    const decisions = items.map((one) => ({
+      pair_id: one.pair.pair_id, verdict, person, caption, partner, seconds, chosen_by: one.chosen_by, probability_chosen: one.probability,
+    }));
+    this.mark(decisions);
+    this.batches.push(decisions.length);
+    this.outbox.add(decisions);
+  }
+
+  mark(decisions) {
+    for (const decision of decisions) {
+      const one = this.deck.byId.get(decision.pair_id);
+      if (one && decision.person === this.settings.person) one.mine = standing(decision);
+    }
+  }
+
+  kept(entry, answer) {
+    for (const number of answer.numbers) this.own.add(number);
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.look(), SOON);
+  }
+
+  refused(entry, error) {
+    this.tell.refused(error);
+    for (const { pair_id } of entry.decisions) this.stand(pair_id).catch(() => {});
+  }
+
+  /** Take the last decision back, or all that were made at once. Ids of the pairs, the last one first. */
+  async undo() {
+    const count = this.batches.pop() || 1;
+    const unsent = this.outbox.takeBack();
+    if (unsent) {
+      const ids = unsent.decisions.map((decision) => decision.pair_id).reverse();
+      for (const id of ids) this.stand(id).catch(() => { this.deck.byId.get(id).mine = null; });
+      for (const id of ids) if (this.deck.byId.has(id)) this.deck.byId.get(id).mine = null;
+      return ids;
+    }
+    const { source, person } = this.settings;
+    const until = Date.now() + 5000;
+    while (this.outbox.waiting && Date.now() < until) await new Promise((done) => setTimeout(done, 30));
+    if (this.outbox.waiting) {
+      this.batches.push(count);
+      throw new Error("The decisions before are not kept yet; they are sent again, then this one can be taken back.");
+    }
+    const request = { source, id: randomId(), person, count };
+    let answer;
+    try {
+      answer = await post("/decisions/undo", request);
+    } catch (error) {
+      this.batches.push(count);
+      throw error;
+    }
+    const ids = [...new Set(answer.taken_back.map((kept) => kept.pair_id))];
+    await Promise.all(ids.map((id) => this.stand(id)));
+    this.look();
+    return ids;
+  }
+
+  /** Ask what stands of this person about a pair. */
+  async stand(id) {
+    const { source, person } = this.settings;
+    const { decisions } = await get("/decisions/history", { source, pair_id: id });
+    const mine = decisions.filter((kept) => kept.person === person).at(-1);
+    const one = this.deck.byId.get(id);
+    if (one) one.mine = mine ? standing(mine) : null;
+  }
+
+  /** Look at once, and then every two seconds while the page is seen. */
+  watch(on) {
+    clearInterval(this.timer);
+    if (on) this.timer = setInterval(() => document.hidden || this.look(), EVERY);
+  }
+
+  async look() {
+    const { source, person } = this.settings;
+    if (this.looking || this.closed) {
+      this.again = true;
+      return;
+    }
+    this.looking = true;
+    this.again = false;
+    try {
+      const state = await get("/decisions/progress", { source });
+      if (this.closed) return;
+      if (state.latest !== this.latest || !this.told) this.tell.progress(state);
+      this.told = true;
+      if (state.latest > this.latest) {
+        const { decisions, latest } = await get("/decisions/history", { source, after: this.latest });
+        const foreign = decisions.filter((kept) => !this.own.has(kept.number));
+        this.latest = decisions.at(-1)?.number || latest;
+        const touched = this.deck.takeIn(foreign.filter((kept) => kept.person !== person || !this.unsent(kept.pair_id)));
+        this.tell.others(touched, [...new Set(foreign.filter((kept) => kept.person !== person).map((kept) => kept.person))]);
+      }
+    } catch {
+      // The next look tells; decisions that wait are told of by the outbox.
+    } finally {
+      this.looking = false;
+      if (this.again && !this.closed) this.soon = setTimeout(() => this.look(), SOON);
+    }
+  }
+
+  unsent(id) {
+    return this.outbox.entries.some(({ decisions }) => decisions.some((decision) => decision.pair_id === id));
+  }
+}
