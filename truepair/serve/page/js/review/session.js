@@ -28,6 +28,7 @@ export class Session {
   async begin() {
     this.latest = await this.deck.begin();
     for (const { decisions } of this.outbox.entries) this.mark(decisions);
+    if (this.deck.current && this.deck.decided(this.deck.current)) this.deck.next();
     this.watch(true);
     this.look();
   }

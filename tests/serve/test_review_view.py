@@ -1,0 +1,271 @@
+"""The review view in a browser: keys, undo, editing, proposals, the grid, several tabs and people, a disk that is full;
+nothing for axe-core to complain of.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.serve.conftest import SCRIPT, write_audit, write_pictures
+from tests.serve.in_browser import page_of, running, violations
+from truepair.decisions import DecisionStore
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory):
+    """An audit of forty cards; the first eight pairs are of four pictures, so that captions can be proposed."""
+    data = write_pictures(tmp_path_factory.mktemp("review") / "cards", count=COUNT)
+    lines = [json.loads(line) for line in (data / "table.jsonl").read_text().splitlines()]
+    for row in range(4):
+        lines[row]["image"] = lines[row + 36]["image"]
+    table = "".join(json.dumps({**line, "id": f"p{row}"}) + "\n" for row, line in enumerate(lines))
+    (data / "table.jsonl").write_text(table)
+    return write_audit(data.parent / "audit", data)
+
+
+@pytest.fixture
+def folder(reviewed, tmp_path):
+    return shutil.copytree(reviewed, tmp_path / "audit")
+
+
+@pytest.fixture
+def app(folder):
+    from truepair.serve.app import create_app
+    from truepair.serve.opening import open_sources
+
+    return create_app(open_sources([folder]))
+
+
+@pytest.fixture
+def address(app):
+    with running(app) as found:
+        yield f"{found}/#/review?order=worst"
+
+
+def begin(page, name="Ada"):
+    page.get_by_label("Your name").fill(name)
+    page.keyboard.press("Enter")
+    page.locator(".one, .grid .cell").first.wait_for()
+
+
+def kept(folder):
+    with DecisionStore.open(folder / "decisions.sqlite", read_only=True) as store:
+        return store.history()
+
+
+def standing(folder, person=None):
+    with DecisionStore.open(folder / "decisions.sqlite", read_only=True) as store:
+        return {name: decision.verdict for name, decision in store.current(person).items()}
+
+
+def shows(page, selector, text):
+    """Waits until the element has the text in it."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector).first).to_contain_text(text, timeout=20_000)
+
+
+def wait_for(page, count):
+    """Until the page says that so many pairs are decided."""
+    shows(page, "dd.decided", re.compile(f"^{count} of"))
+
+
+def row(page):
+    """The row of the pair that is shown, by its caption."""
+    text = page.locator(".caption-shown").inner_text()
+    return 5 if text == SCRIPT else int(text.rpartition("number ")[2])
+
+
+def name(row):
+    """The id of a pair."""
+    return f"images/{row + 36}.jpg" if row < 4 else f"images/{row}.jpg" + (f"#{row}" if row >= 36 else "")
+
+
+def test_thirty_pairs_by_keys_then_undo_edit_proposal_and_reload(browser, address, folder):
+    with page_of(browser, address) as page:
+        begin(page)
+        assert row(page) == 0
+        page.locator(".frame img").evaluate("image => image.decode()")
+        keys = ["x", "a", "Space"] * 10
+        for place, key in enumerate(keys):
+            assert row(page) == place  # it goes on by itself; the script of row 5 is words
+            page.keyboard.press(key)
+        wait_for(page, 30)
+        assert page.title() == "Review · truepair"
+        verdicts = {"x": "mismatch", "a": "match", "Space": "unsure"}
+        assert standing(folder) == {name(place): verdicts[key] for place, key in enumerate(keys)}
+        assert all(decision.person == "Ada" and decision.chosen_by == "worst" for decision in kept(folder))
+        assert all(0 < decision.seconds < 60 for decision in kept(folder))
+
+        page.keyboard.press("Backspace")
+        wait_for(page, 29)
+        shows(page, ".caption-shown", "number 29")
+        assert name(29) not in standing(folder)
+        page.keyboard.press("e")
+        page.get_by_label("The caption that is right").fill("a card that was drawn anew")
+        page.keyboard.press("Enter")
+        wait_for(page, 30)
+        assert kept(folder)[-1].caption == "a card that was drawn anew" and kept(folder)[-1].verdict == "mismatch"
+
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")  # looks back, and judges nothing
+        assert row(page) == 28 and "Ada: match" in page.locator(".verdict-line").inner_text()
+        page.keyboard.press("n")
+        assert row(page) == 30 and len(kept(folder)) == 32
+
+        page.reload()
+        page.locator(".one").wait_for()
+        assert row(page) == 30
+        page.keyboard.press("ArrowLeft")
+        assert "caption written anew" in page.locator(".verdict-line").inner_text()
+        page.keyboard.press("Backspace")
+        wait_for(page, 29)
+        shows(page, ".caption-shown", "number 29")
+
+
+def test_a_proposed_caption_is_taken_by_its_number(browser, address, folder):
+    with page_of(browser, address) as page:
+        begin(page)
+        proposed = page.locator(".proposals button").all_inner_texts()
+        assert "a better caption" in proposed[0] and "number 36" in proposed[1]
+        page.keyboard.press("2")
+        wait_for(page, 1)
+        (decision,) = kept(folder)
+        assert (decision.pair_id, decision.verdict, decision.partner) == (name(0), "mismatch", name(36))
+        page.keyboard.press("5")  # there is none
+        assert row(page) == 1
+
+
+def test_many_at_once_in_the_grid(browser, address, folder):
+    with page_of(browser, address) as page:
+        begin(page)
+        page.keyboard.press("g")
+        page.locator(".cell").nth(23).wait_for()
+        for key in ("Enter", "ArrowRight", "ArrowRight", "Shift+Enter"):
+            page.keyboard.press(key)
+        page.get_by_text("3 selected").wait_for()
+        page.keyboard.press("x")
+        wait_for(page, 3)
+        assert standing(folder) == {name(place): "mismatch" for place in range(3)}
+        page.locator(".cell").nth(5).click()
+        page.get_by_role("button", name="Unsure").click()
+        wait_for(page, 4)
+        page.keyboard.press("s")
+        page.get_by_text("20 selected").wait_for()
+        page.keyboard.press("a")
+        wait_for(page, 24)
+        page.locator(".cell", has_text="number 24").wait_for()  # the next screen, by itself
+        page.keyboard.press("Backspace")  # all that were judged at once
+        wait_for(page, 4)
+        assert standing(folder)[name(5)] == "unsure" and len(standing(folder)) == 4
+
+
+def test_two_tabs_and_two_people_see_each_other(browser, address, folder):
+    with page_of(browser, address) as ada, page_of(browser, address) as bo:
+        begin(ada, "Ada")
+        second = ada.context.new_page()
+        second.goto(address)
+        second.locator(".one").wait_for()  # the name is known in this browser
+        begin(bo, "Bo")
+        ada.keyboard.press("x")
+        for page in (second, bo):
+            wait_for(page, 1)
+            shows(page, ".words-of-pair", "Ada: mismatch")
+        bo.keyboard.press("a")  # a second opinion on the pair that is shown
+        shows(ada, ".progress", "Bo 1")
+        assert standing(folder) == {name(0): "unsure"} and standing(folder, "Bo") == {name(0): "match"}
+        assert row(bo) == row(ada) == 1
+        bo.keyboard.press("x")
+        wait_for(ada, 2)
+        ada.keyboard.press("n")  # what Bo decided meanwhile is left out
+        assert row(ada) == 2
+
+
+def test_a_full_disk_keeps_decisions_in_the_browser_and_sends_them_again(browser, address, app, folder):
+    with page_of(browser, address) as page:
+        begin(page)
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        store = app.state.service.review(None)._store
+        record, store.record_all = store.record_all, full_disk
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        page.get_by_text("2 decisions wait in this browser").wait_for()
+        assert "the disk is full" in page.locator(".trouble").inner_text()
+        page.reload()
+        page.locator(".one").wait_for()
+        page.get_by_text("2 decisions wait in this browser").wait_for()
+        assert len(kept(folder)) == 1 and row(page) == 3
+        store.record_all = record
+        wait_for(page, 3)
+        assert page.locator(".trouble").inner_text() == ""
+        assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+
+
+def full_disk(*_):
+    from truepair.errors import InputError
+
+    raise InputError("the database could not be written: the disk is full. Free space and decide again")
+
+
+def test_touch_at_phone_width_and_by_facet(browser, address):
+    with page_of(browser, address, size="phone") as page:
+        begin(page)
+        page.get_by_role("button", name="Mismatch").click()
+        wait_for(page, 1)
+        page.get_by_role("button", name="Undo").click()
+        wait_for(page, 0)
+        page.get_by_label("Order").select_option("facet")
+        page.get_by_label("blue").check()
+        shows(page, ".caption-shown", "blue")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("size", ["wide", "phone"])
+def test_axe_core_finds_no_fault(browser, address, size):
+    with page_of(browser, address, size=size) as page:
+        page.get_by_label("Your name").wait_for()
+        assert violations(page) == []
+        begin(page)
+        if size == "phone":
+            page.get_by_text("More", exact=True).click()
+        page.get_by_label("Show what the audit says").check()
+        page.get_by_label("Order").select_option("facet")
+        page.locator(".facets-of-review fieldset").first.wait_for()
+        page.keyboard.press("Escape")
+        page.locator(".one").click(position={"x": 2, "y": 2})
+        for key in "xaa":
+            page.keyboard.press(key)
+        wait_for(page, 3)
+        assert violations(page) == []
+        page.keyboard.press("e")
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        page.get_by_role("dialog").wait_for()
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        page.keyboard.press("g")
+        page.locator(".cell").first.wait_for()
+        page.keyboard.press("Enter")
+        page.keyboard.press("a")
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_every_control_is_reached_by_the_tabulator(browser, address):
+    with page_of(browser, address) as page:
+        begin(page)
+        seen = set()
+        for _ in range(24):
+            page.keyboard.press("Tab")
+            seen.add(page.evaluate("(document.activeElement.getAttribute('aria-label')"
+                                   " || document.activeElement.labels?.[0]?.textContent"
+                                   " || document.activeElement.textContent).trim().slice(0, 12).trim()"))  # fmt: skip
+        for name in ("OrderExpecte", "LookOne by o", "Show what th", "Also what ot", "Ada reviews:", "Help: keys"):
+            assert name in seen, (name, seen)
+        assert {"✓ Match A", "✗ Mismatch X", "? Unsure Spa", "↶ Undo ⌫", "Edit caption", "Next undecid"} <= seen
