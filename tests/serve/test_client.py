@@ -44,6 +44,15 @@ def test_everything_that_the_service_offers(asked, pictures, search_client):
     assert [len(answer["results"][0]["hits"]) for answer in answers] == [2, 2]
 
 
+def test_pairs_are_reviewed(asked):
+    coming = asked.review("worst", person="Ada", limit=2)
+    decisions = [{"pair_id": each["pair"]["pair_id"], "verdict": "mismatch", "chosen_by": "worst"} for each in coming]
+    assert asked.decide(decisions, person="Ada") == asked.decide(decisions, person="Ada") == [1, 2]
+    assert asked.progress()["decided"] == 2
+    assert [each["pair_id"] for each in asked.undo(person="Ada", count=2)] == ["images/1.jpg", "images/0.jpg"]
+    assert asked.progress()["decided"] == 0
+
+
 def test_refusals_are_errors_with_their_sentence(asked):
     with pytest.raises(ServiceError, match="there is no source 'none'") as caught:
         asked.search("red", source="none")

@@ -111,6 +111,43 @@ class Client:
         """A picture by the number of its image, as JPEG or PNG."""
         return self._answer("GET", f"/pictures/{quote(source)}/{number}", {"width": width})
 
+    def review(
+        self, order: Literal["gain", "worst", "facet"] = "gain", *, person: str, source: str | None = None,
+        limit: int = 10, **choice: Any,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """What to review next: `pair`, with `chosen_by` and `probability_chosen`, which its decision brings back.
+
+        Args:
+            choice: facets with order facet, `skip`, `again`: as /decisions/next takes them.
+        """
+        values = {"order": order, "person": person, "source": source, "limit": limit, **choice}
+        coming: list[dict[str, Any]] = self._json("GET", "/decisions/next", values)["pairs"]
+        return coming
+
+    def decide(self, decisions: list[dict[str, Any]], *, person: str, source: str | None = None) -> list[int]:
+        """Keep decisions, all or none: each {pair_id, verdict}, with what else POST /decisions takes. When this
+        returns, they are on the service's disk. Each gets an `id` here if it has none: after a failure, the same
+        decisions may be sent again, and count once. Rows of the history.
+        """
+        for decision in decisions:
+            decision.setdefault("id", secrets.token_hex(16))
+        body = {"source": source, "decisions": [{"person": person, **decision} for decision in decisions]}
+        kept: list[int] = self._posted("/decisions", body)["numbers"]
+        return kept
+
+    def undo(self, *, person: str, source: str | None = None, count: int = 1) -> list[dict[str, Any]]:
+        """Take back the last decisions of a person; what was taken back, the last one first."""
+        body = {"source": source, "id": secrets.token_hex(16), "person": person, "count": count}
+        taken: list[dict[str, Any]] = self._posted("/decisions/undo", body)["taken_back"]
+        return taken
+
+    def progress(self, source: str | None = None) -> dict[str, Any]:
+        """How far a review is: `decided`, `people`, `agreement`, `estimate` with its interval."""
+        return self._json("GET", "/decisions/progress", {"source": source})
+
+    def _posted(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._json("POST", path, {}, json.dumps(body).encode(), "application/json")
+
     def _json(
         self, method: str, path: str, values: dict[str, Any] | None = None, body: bytes | None = None, kind: str = ""
     ) -> dict[str, Any]:

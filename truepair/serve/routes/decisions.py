@@ -221,7 +221,9 @@ def router(service: Service) -> APIRouter:
     @routes.get("/decisions/next")
     def coming(
         wanted: Annotated[Wanted, Depends(wanted_of)],
-        skip: Annotated[list[int], Query(default_factory=list, max_length=MOST, description="places of pairs on the screen")],
+        skip: Annotated[
+            list[int], Query(default_factory=list, max_length=MOST, description="places of pairs on the screen")
+        ],
         source: Named = None,
         order: Annotated[
             Literal["gain", "worst", "facet"], Query(description="expected gain, worst first, or worst of some pairs")
