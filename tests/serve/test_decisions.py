@@ -29,7 +29,7 @@ def rows(answer):
 
 @pytest.fixture
 def folder(audit, tmp_path):
-    return shutil.copytree(audit, tmp_path / "audit")
+    return shutil.copytree(audit, tmp_path / "audit", ignore=shutil.ignore_patterns("decisions*"))
 
 
 @pytest.fixture
