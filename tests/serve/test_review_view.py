@@ -147,7 +147,7 @@ def test_many_at_once_in_the_grid(browser, address, folder):
         page.locator(".cell").nth(23).wait_for()
         for key in ("Enter", "ArrowRight", "ArrowRight", "Shift+Enter"):
             page.keyboard.press(key)
-        page.get_by_text("3 selected").wait_for()
+        shows(page, ".selected", "3 selected")
         page.keyboard.press("x")
         wait_for(page, 3)
         assert standing(folder) == {name(place): "mismatch" for place in range(3)}
@@ -155,7 +155,7 @@ def test_many_at_once_in_the_grid(browser, address, folder):
         page.get_by_role("button", name="Unsure").click()
         wait_for(page, 4)
         page.keyboard.press("s")
-        page.get_by_text("20 selected").wait_for()
+        shows(page, ".selected", "20 selected")
         page.keyboard.press("a")
         wait_for(page, 24)
         page.locator(".cell", has_text="number 24").wait_for()  # the next screen, by itself

@@ -129,8 +129,8 @@ export class Session {
     try {
       const state = await get("/decisions/progress", { source });
       if (this.closed) return;
-      if (state.latest !== this.latest || !this.told) this.tell.progress(state);
-      this.told = true;
+      if (state.latest !== this.told) this.tell.progress(state);
+      this.told = state.latest;
       if (state.latest > this.latest) {
         const { decisions, latest } = await get("/decisions/history", { source, after: this.latest });
         const foreign = decisions.filter((kept) => !this.own.has(kept.number));
