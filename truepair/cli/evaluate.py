@@ -172,7 +172,8 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
     Where the classes of labels count, only a run of the same labels says so: its classes are those of the model.
     """
     from truepair.data.config import DataConfig
-    from truepair.data.open import load, load_splits, read_config
+    from truepair.data.open import load, read_config
+    from truepair.decisions.training import load_decided_splits
     from truepair.training.run_folder import RunFolder
 
     asked, given = DataConfig(options.data).resolved().source, given_reading(options, run=options.runs[0])
@@ -182,7 +183,7 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
         if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
             continue
         if labelled:
-            splits = load_splits(read_config(data), seed=config["training"]["seed"])
+            splits = load_decided_splits(read_config(data), seed=config["training"]["seed"])
             pairs = getattr(splits, options.split, None)
         else:
             given = {**vars(replace(read_config(data).reading, label=None)), **given}

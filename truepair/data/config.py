@@ -118,6 +118,11 @@ class DataConfig(Options):
         "pairs known to match, for methods that learn from some (mscn): how many to draw among those that match, which "
         "needs the truth, or a file with a pair id a line",
     )
+    decisions: str | None = option(
+        None,
+        "what people decided: an audit that was reviewed, its decisions.sqlite, or an exported file; mismatched pairs "
+        "are left out, corrected captions take their place",
+    )
     vocabulary: str | None = option(
         None, "a *_vocab.json of the field to read captions with; default: made from the captions"
     )
@@ -147,6 +152,7 @@ class DataConfig(Options):
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             clean_pairs=absolute(self.clean_pairs) if not (self.clean_pairs or "").isdecimal() else self.clean_pairs,
+            decisions=absolute(self.decisions),
             vocabulary=absolute(self.vocabulary),
             word_vectors=self.word_vectors if self.word_vectors == "glove-6b-50d" else absolute(self.word_vectors),
             encoder=None if self.encoder is None else resolved_name(self.encoder),

@@ -13,10 +13,11 @@ import numpy as np
 
 from truepair.data.config import DataConfig, Reading
 from truepair.data.noise import apply_noise_index, inject_noise
-from truepair.data.open import load, load_splits, read_config
+from truepair.data.open import load, read_config
 from truepair.data.open import open as open_data
 from truepair.data.pairs import Images, Pairs
 from truepair.data.pictures.pictures import PlacedPictures
+from truepair.decisions.training import load_decided_splits
 from truepair.encoders import encoder_of
 from truepair.encoders.encoder import Encoder, ImageTextEncoder
 from truepair.errors import InputError, RunFolderError, TruepairError
@@ -132,7 +133,7 @@ def _gone(source: str) -> bool:
 
 def _split_of(config: DataConfig, seed: int, split: str) -> Pairs:
     if split in ("train", "dev", "test"):
-        found: Pairs | None = getattr(load_splits(config, seed=seed), split)
+        found: Pairs | None = getattr(load_decided_splits(config, seed=seed), split)
         if found is None:
             raise InputError(f"{config.source} has no split {split!r} for this run; choose another --split")
         return found

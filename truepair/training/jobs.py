@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from truepair.data.config import Augmentation, DataConfig, Reading
-from truepair.data.open import is_drawn, load_splits, read_config, takes_encoder, with_encoder
+from truepair.data.open import is_drawn, read_config, takes_encoder, with_encoder
 from truepair.data.text import Vocabulary
+from truepair.decisions.training import load_decided_splits
 from truepair.encoders import FIRST
 from truepair.engines import ENGINES, engine_config
 from truepair.errors import RunFolderError
@@ -41,7 +42,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         RunFolder(out).check_empty()
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     data = with_encoder(job.data)
-    splits = load_splits(data, seed=job.setup.training.seed)
+    splits = load_decided_splits(data, seed=job.setup.training.seed, trust=method.least_trusted > 0)
     setup = replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
     return fit(
         splits.train,

@@ -2,8 +2,9 @@
 
 The log odds of a mismatch are a + b · (log odds of the verdict) − w · (indicators), a logistic regression on the
 decided pairs. It starts from the verdict itself (a = 0, b = 1, w = 0), from which normal priors let it go only as far
-as the decisions say: how wide they are is what makes the decisions most probable (evidence, by Laplace's approximation;
-MacKay, 1992). A decision is a mistake with a small probability, so that a single one moves little.
+as the decisions say: the probabilities are a mean over priors of several widths, each weighing as probable as it makes
+the decisions (evidence, by Laplace's approximation; MacKay, 1992). A decision is a mistake with a small probability, so
+that a single one moves little.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ def learned(
     told = np.stack([_standard(values) for values in columns.values()], axis=1)
     table = np.column_stack([np.ones(len(told)), -logit(p_match.astype(np.float64)), -told])
     fits = [_fit(table[rows], ~matched, shift, width) for shift, width in product(SHIFTS, WEIGHTS)]
-    weights, _ = max(fits, key=lambda fit: fit[1])
-    p = 1 / (1 + np.exp(np.clip(table @ weights, -50, 50)))
+    believed = np.exp(np.array([evidence for _, evidence in fits]) - max(evidence for _, evidence in fits))
+    believed /= believed.sum()
+    p = sum(part / (1 + np.exp(np.clip(table @ fit, -50, 50))) for part, (fit, _) in zip(believed, fits, strict=True))
+    weights = sum(part * fit for part, (fit, _) in zip(believed, fits, strict=True))
     names = ("shift", "verdict", *columns)
     return np.clip(p, SUREST, 1 - SUREST), {
         name: round(float(weight), 4) for name, weight in zip(names, weights, strict=True)

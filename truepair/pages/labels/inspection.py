@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truepair.data.open import is_drawn, load_splits, read_config
+from truepair.data.open import is_drawn, read_config
 from truepair.data.pairs import Array, Images, IntArray, Pairs
+from truepair.decisions.training import load_decided_splits
 from truepair.engines.retrieval_model import RetrievalModel, evaluating
 from truepair.errors import InputError
 from truepair.evaluation.class_retrieval import ClassScores, LabelledItems, score_classes
@@ -85,7 +86,7 @@ def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] 
     if not is_drawn(source) and not Path(source).exists():
         return None, f"its data, {source}, are not there any more"
     try:
-        splits = load_splits(read_config(data), seed=config["training"]["seed"])
+        splits = load_decided_splits(read_config(data), seed=config["training"]["seed"])
     except (InputError, TypeError) as error:
         return None, f"its data cannot be read any more ({error})"
     pairs: Pairs | None = getattr(splits, split)

@@ -1,0 +1,88 @@
+"""Training on pairs as people left them."""
+
+import json
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from truepair.cli.main import main
+from truepair.data.config import DataConfig
+from truepair.data.open import load
+from truepair.decisions.sources import load_decisions
+from truepair.decisions.training import decided_pairs, load_decided_splits
+from truepair.errors import InputError
+
+ROWS = [
+    {"pair_id": "0", "verdict": "mismatch"},
+    {"pair_id": "1", "verdict": "match"},
+    {"pair_id": "2", "verdict": "unsure"},
+    {"pair_id": "3", "verdict": "mismatch", "caption": "a corrected caption"},
+    {"pair_id": "4", "verdict": "mismatch", "partner": "9"},
+    {"pair_id": "5", "verdict": "match", "caption": "said better"},
+    {"pair_id": "6", "verdict": "mismatch"},
+    {"pair_id": "6", "verdict": None},
+]
+
+
+@pytest.fixture
+def decisions(tmp_path):
+    def write(rows=ROWS):
+        path = tmp_path / "d.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+def captions(pairs):
+    return {name: pairs.texts.captions[text] for name, text in zip(pairs.ids(), pairs.text_index.tolist(), strict=True)}
+
+
+def test_mismatched_pairs_go_and_corrections_take_their_place(tiny, decisions):
+    given = load(str(tiny), "train")
+    before, changed = captions(given), decided_pairs(given, load_decisions(decisions()))
+    expected = {**before, "3": "a corrected caption", "4": before["9"], "5": "said better"}
+    del expected["0"]
+    assert captions(changed) == expected and changed.trusted is None
+    images = dict(zip(given.ids(), given.image_index.tolist(), strict=True))
+    assert {name: images[name] for name in changed.ids()} == dict(
+        zip(changed.ids(), changed.image_index.tolist(), strict=True)
+    )
+    assert captions(given) == before, "what was given is as it was"
+    trusted = decided_pairs(given, load_decisions(decisions()), trust=True)
+    assert {trusted.ids()[row] for row in np.flatnonzero(trusted.trusted)} == {"1", "3", "4", "5"}
+
+
+def test_a_text_that_several_pairs_share_is_corrected_for_one(tiny, decisions):
+    given = load(str(tiny), "train").take(np.array([3, 3, 7]))
+    changed = given.with_captions({1: "another"})
+    assert captions_of(changed) == [*captions_of(given)[:1], "another", *captions_of(given)[2:]]
+
+
+def captions_of(pairs):
+    return [pairs.texts.captions[text] for text in pairs.text_index.tolist()]
+
+
+def test_train_takes_decisions_and_keeps_where_they_are(tiny, decisions, tmp_path, capsys):
+    out, path = tmp_path / "run", decisions()
+    quick = ["--method", "infonce", "--epochs", "1", "--width", "16", "--quiet"]
+    assert main(["train", str(tiny), *quick, "--decisions", str(path), "--out", str(out)]) == 0
+    rows = parquet.read_table(out / "pairs.parquet").to_pydict()
+    assert "0" not in rows["pair_id"] and "6" in rows["pair_id"] and "a corrected caption" in rows["caption"]
+    config = json.loads((out / "config.json").read_text())
+    assert config["data"]["decisions"] == str(path)
+    splits = load_decided_splits(DataConfig(str(tiny), decisions=str(path)), seed=0)
+    assert splits.train.ids() == rows["pair_id"]
+
+
+def test_what_cannot_be_trained_on(tiny, decisions):
+    given = load(str(tiny), "train")
+    everything = [{"pair_id": name, "verdict": "mismatch"} for name in given.ids()]
+    with pytest.raises(InputError, match="call every pair of tiny/train mismatched"):
+        decided_pairs(given, load_decisions(decisions(everything)))
+    with pytest.raises(InputError, match="none of its 1 decided pairs is among these"):
+        decided_pairs(given, load_decisions(decisions([{"pair_id": "other", "verdict": "match"}])))
+    judged = [{"pair_id": "0", "verdict": "match", "given_caption": "of other data"}]
+    with pytest.raises(InputError, match="'0' was judged with the caption 'of other data'"):
+        decided_pairs(given, load_decisions(decisions(judged)))

@@ -1,0 +1,61 @@
+"""Training pairs as people left them: what they call mismatched is left out, what they corrected is put right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from truepair.data.config import DataConfig
+from truepair.data.open import Splits, load_splits
+from truepair.data.pairs import Pairs
+from truepair.decisions.sources import Decided, load_decisions
+from truepair.errors import InputError
+from truepair.phrases import printable
+
+
+def load_decided_splits(config: DataConfig, *, seed: int, trust: bool = False) -> Splits:
+    """`truepair.data.open.load_splits`, with the decisions that the configuration names in the training pairs.
+
+    Args:
+        trust: mark the pairs that people call matched as known to match, for methods that learn from such.
+
+    Raises:
+        InputError: as there; or there are no such decisions, or they are about other pairs.
+    """
+    decided = None if config.decisions is None else load_decisions(config.decisions)
+    splits = load_splits(config, seed=seed)
+    return splits if decided is None else replace(splits, train=decided_pairs(splits.train, decided, trust=trust))
+
+
+def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pairs:
+    """The pairs without those that people call mismatched, unless they corrected the caption or accepted another one,
+    which stands in its place then; pairs that people are unsure of stay as they are.
+
+    Args:
+        trust: mark what matches now as known to match (`Pairs.trusted`), beside what is marked already.
+    """
+    ids = pairs.ids()
+    captions = [printable(pairs.texts.captions[text]) for text in pairs.text_index.tolist()]
+    places = decided.places_in([printable(name) for name in ids], captions)
+    known = {name: place for place, name in enumerate(ids)}
+    kept, matched, written = np.ones(len(pairs), dtype=bool), np.zeros(len(pairs), dtype=bool), {}
+    for name, decision in decided.current().items():
+        place = places.get(name)
+        if place is None or decision.verdict == "unsure":
+            continue
+        caption = decision.caption
+        if caption is None and decision.partner is not None and decision.partner in known:
+            caption = pairs.texts.captions[int(pairs.text_index[known[decision.partner]])]
+        if caption is not None:
+            written[place] = caption
+        kept[place] = matched[place] = caption is not None or decision.verdict == "match"
+    if not kept.any():
+        raise InputError(
+            f"{decided.path}: people call every pair of {pairs.name} mismatched; nothing is left to train on"
+        )
+    changed = pairs.with_captions(written)
+    if trust:
+        matched |= False if pairs.trusted is None else pairs.trusted
+        changed = replace(changed, trusted=matched)
+    return changed.take(np.flatnonzero(kept))
