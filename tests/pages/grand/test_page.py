@@ -103,5 +103,5 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     by_sum, by_seed, filtered, means, opened = json.loads(said)
     assert [row[2:6] for row in by_sum] == ["CRCL", "CRCL", "</sc"] and "310.0" in by_sum[0]
     assert "310.0" in by_seed[0] and len(filtered) == 2
-    assert len(means) == 1 and "2 seeds305.0" in means[0]
+    assert len(means) == 1 and "305.0" in means[0] and "2 seeds" in means[0]
     assert opened == ["2 commands", "2 curves"]

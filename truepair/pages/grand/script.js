@@ -2,11 +2,11 @@
 const runs = JSON.parse(document.getElementById("runs").textContent);
 const columns = [
   { key: "method", title: "method", words: true },
+  { key: "rsum", title: "test rSum", digits: 1 },
+  { key: "noise", title: "noise", words: true },
   { key: "data", title: "data", words: true },
   { key: "engine", title: "engine", words: true },
-  { key: "noise", title: "noise", words: true },
   { key: "seed", title: "seed" },
-  { key: "rsum", title: "test rSum", digits: 1 },
   { key: "dev", title: "dev rSum", digits: 1 },
   { key: "auroc", title: "AUROC", digits: 3 },
   { key: "minutes", title: "minutes", digits: 1 },
@@ -47,11 +47,11 @@ function overSeeds(some) {
 
 function chosen() {
   const wanted = ["data", "engine", "noise", "method"].map((key) => [key, byId("by-" + key).value]);
-  const words = byId("words").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = byId("words").value.toLowerCase().trim();
   const found = runs.filter(
     (run) =>
       wanted.every(([key, value]) => !value || run[key] === value) &&
-      words.every((word) => (run.method + " " + run.command).toLowerCase().includes(word)),
+      (run.method + " " + run.command).toLowerCase().includes(words),
   );
   const rows = state.means ? overSeeds(found) : found;
   const sign = state.down ? -1 : 1;
