@@ -135,6 +135,21 @@ def test_damaged_and_foreign_folders_are_refused(pairs, index, tmp_path):
         load_index(folder, embedder)
 
 
+def test_an_index_that_was_cut_off_while_it_was_written_is_none(pairs, index, tmp_path, monkeypatch):
+    folder = index.save(tmp_path / "index")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(truepair.TruepairError, match="No space left"):
+        index.save(folder)
+    with pytest.raises(InputError, match="was cut off"):
+        load_index(folder, ModelEmbedder(model_of(pairs)))
+    monkeypatch.undo()
+    assert index.save(folder) == folder
+
+
 def test_what_cannot_be_looked_for_says_why(pairs, index):
     with pytest.raises(InputError, match="words to search for are empty"):
         index.search("  ")

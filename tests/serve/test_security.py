@@ -172,3 +172,12 @@ def test_large_bodies_are_refused_before_they_are_read(app):
     client = TestClient(limited, base_url=HERE)
     assert client.request("GET", "/health", content=b"x" * 1001).status_code == 413
     assert client.request("GET", "/health", headers={"content-length": "x"}).status_code == 400
+
+
+def test_a_body_that_does_not_say_its_length_is_cut_off(app):
+    limited = create_app(list(app.state.service.sources.values()), Access(most_bytes=1000))
+    client = TestClient(limited, base_url=HERE)
+    kind = {"content-type": "application/json"}
+    long = client.post("/search", content=iter([b"[" * 400] * 3), headers=kind)
+    assert long.status_code == 413 and long.json()["type"] == "too-large"
+    assert client.post("/search", content=iter([b"[" * 400] * 2), headers=kind).status_code == 422

@@ -1,5 +1,5 @@
-"""The folder of an index: `images.npy`, `captions.npy`, `images.parquet`, `captions.parquet` and `index.json`, the last
-of which is written last: a folder without it is no index. No pickle.
+"""The folder of an index: `images.npy`, `captions.npy`, `images.parquet`, `captions.parquet` and `index.json`,
+which says whether the others are complete. No pickle.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def write_index(folder: Path, saved: Saved) -> Path:
         raise InputError(f"{folder} holds other things ({sorted(held)[0]}); nothing was changed. Choose a new folder")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).unlink(missing_ok=True)
+    write_json_atomically(folder / MARK, {"version": VERSION, "complete": False})
     for name, vectors in (("images.npy", saved.images), ("captions.npy", saved.captions)):
         with atomic_file(folder / name) as temporary, writing(folder / name), temporary.open("wb") as file:
             np.save(file, np.asarray(vectors, dtype=np.float32))
@@ -60,7 +60,13 @@ def write_index(folder: Path, saved: Saved) -> Path:
             parquet.write_table(table, temporary, compression="zstd")
     write_json_atomically(
         folder / MARK,
-        {"version": VERSION, "model": saved.digest, "images": len(saved.images), "captions": len(saved.captions)},
+        {
+            "version": VERSION,
+            "complete": True,
+            "model": saved.digest,
+            "images": len(saved.images),
+            "captions": len(saved.captions),
+        },
     )
     return folder
 
@@ -75,6 +81,8 @@ def read_index(folder: Path) -> Saved:
     mark = read_json_object(folder / MARK, "what an index wrote")
     if mark.get("version") != VERSION:
         raise InputError(f"{folder} holds an index of another version of truepair; build it again")
+    if mark.get("complete") is not True:
+        raise InputError(f"{folder}: the index was cut off while it was written; save it again")
     vectors, names = [], []
     for side in ("images", "captions"):
         try:
