@@ -25,6 +25,7 @@ from benchmarks import (
     bench_local,
     bench_pieces,
     bench_ranks,
+    bench_review,
     bench_serve,
     bench_training,
     bench_transport,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
     "encoders": ("Encoders of pictures: 256 drawings of 224 x 224 as JPEG", bench_encoders),
     "index": (f"An index of vectors of width {bench_index.WIDTH}", bench_index),
     "serve": ("Words searched for over HTTP, server and clients on one machine", bench_serve),
+    "review": ("Review in a headless Chromium: the first picture, and from a verdict to the next", bench_review),
     "two-stage": ("A global engine proposes, a local one ranks", bench_two_stage),
 }
 

@@ -84,8 +84,10 @@ class Review:
     def prepare(self) -> None:
         """Read what the first answer needs, ahead of it."""
         with self._lock:
-            _ = self.population.rows, self._by_image
-            self.history()
+            _ = self.population.rows, self._by_image, self.source.table.facets
+            self.coming("worst", 1)
+            self.told([0])
+            self.progress()
 
     def record(self, decisions: Sequence[Decision], requests: Sequence[str]) -> list[int]:
         """Keep decisions, all or none; they are on the disk when this returns. Rows of the history.

@@ -14,7 +14,7 @@ function item(pair, chosen = {}) {
 export class Deck {
   /** `asked`: what /decisions/next is asked for, `source` and `person` among it. */
   constructor(asked, ahead = AHEAD) {
-    Object.assign(this, { asked, ahead, items: [], byId: new Map(), at: -1, left: null, filling: null, ended: false });
+    Object.assign(this, { asked, ahead, items: [], byId: new Map(), at: -1, filling: null, ended: false });
   }
 
   get current() {
@@ -28,9 +28,12 @@ export class Deck {
   /** What this person decided last, so that one can look back at it; then the first that is undecided. */
   async begin() {
     const { source, person } = this.asked;
-    const behind = await get("/decisions", { source, person, limit: BEHIND });
+    const [behind, coming] = await Promise.all([
+      get("/decisions", { source, person, limit: BEHIND }),
+      get("/decisions/next", { ...this.asked, limit: 2 * this.ahead }),
+    ]);
     for (const kept of behind.decisions.reverse()) this.add(kept.pair, kept).mine = standing(kept);
-    await this.fill();
+    this.take(coming);
     const first = this.items.findIndex((one) => !this.decided(one));
     this.at = first >= 0 ? first : this.items.length - 1;
     return behind.latest;
@@ -58,10 +61,13 @@ export class Deck {
     const pending = this.items.slice(-100); // decided here, perhaps not yet there
     const skip = [...new Set([...open, ...pending].map((one) => one.place))].filter((place) => place !== undefined);
     const answer = await get("/decisions/next", { ...this.asked, limit: Math.max(2 * this.ahead - ahead, 1), skip });
-    for (const coming of answer.pairs) this.add(coming.pair, coming);
-    this.left = answer.left;
-    this.ended = answer.pairs.length === 0;
+    this.take(answer);
     this.trim();
+  }
+
+  take(answer) {
+    for (const coming of answer.pairs) this.add(coming.pair, coming);
+    this.ended = answer.pairs.length === 0;
   }
 
   /** Let go of what lies far behind. */

@@ -52,6 +52,7 @@ export function gridOfPairs(acts) {
         class: verdict ? "cell decided" : "cell",
         "aria-selected": String(chosen.has(one)),
         tabindex: place === at ? "0" : "-1",
+        "data-image": pair.image,
         onclick: (event) => { toggle(place, event.shiftKey); focus(place, true); },
         ondblclick: () => acts.open(one),
       },

@@ -33,7 +33,7 @@ export function onePair(acts) {
       make("p", { class: "caption-shown" }, pair.caption ? make("q", {}, pair.caption) : make("span", { class: "soft" }, "no words")),
       one.mine ? verdictLine(person, one.mine) : make("p", { class: "verdict-line soft" }, "Not decided by you"),
       ...[...one.others].map(([name, said]) => verdictLine(name, { verdict: said })),
-      verdict && auditSays(pair),
+      ...(verdict ? [auditSays(pair)] : []),
     );
     for (const button of buttons.querySelectorAll("[data-verdict]")) {
       button.setAttribute("aria-pressed", String(one.mine?.verdict === button.dataset.verdict));

@@ -56,14 +56,17 @@ function curve(trail) {
   const first = Math.min(...trail.map((point) => point.decided));
   const span = Math.max(...trail.map((point) => point.decided)) - first || 1;
   const x = (point) => (200 * (point.decided - first)) / span;
-  const y = (share) => 60 * (1 - share);
+  const most = Math.max(...trail.map((point) => point.high)) || 1;
+  const y = (share) => 2 + 58 * (1 - share / most);
   const along = (list, end) => list.map((point) => `${x(point).toFixed(1)},${y(point[end]).toFixed(1)}`);
   const ordered = [...trail].sort((a, b) => a.decided - b.decided);
   const band = drawn("polygon", { class: "span", points: [...along(ordered, "high"), ...along([...ordered].reverse(), "low")].join(" ") });
   const line = drawn("polyline", { class: "line", points: along(ordered, "share").join(" ") });
   const ground = drawn("line", { class: "axis", x1: 0, y1: 60, x2: 200, y2: 60 });
+  const top = drawn("text", { x: 200, y: 13, "text-anchor": "end" });
+  top.textContent = percent(most);
   const said = `Share and interval after ${first} to ${first + span} decisions`;
-  return drawn("svg", { viewBox: "0 0 200 61", role: "img", "aria-label": said }, band, line, ground);
+  return drawn("svg", { viewBox: "0 0 200 61", role: "img", "aria-label": said }, band, line, ground, top);
 }
 
 function drawn(name, attributes, ...children) {
