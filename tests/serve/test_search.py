@@ -244,3 +244,11 @@ def test_an_index_in_the_making_keeps_nobody_waiting_for_long(run, monkeypatch):
         assert client.get("/health").json()["sources"][0]["search"] == "building"
     assert only(client.get("/search", params={"text": "red"}))["total"] == 24
     assert client.get("/health").json()["sources"][0]["search"] == "ready"
+
+
+def test_a_service_that_ends_leaves_an_index_in_the_making(run):
+    (source,) = open_sources([run])
+    source.searcher.stop()
+    with pytest.raises(truepair.TruepairError, match="the service ends"):
+        _ = source.searcher.index
+    assert source.searcher.state == "failed"

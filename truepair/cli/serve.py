@@ -83,9 +83,16 @@ def run_serve(options: argparse.Namespace) -> None:
             for notice in source.notices:
                 print(f"  {notice}")
         print(address(options.host, listener.getsockname()[1], access.token), flush=True)
-        threading.Thread(target=warm, args=(app.state.service,), daemon=True).start()
+        warming = threading.Thread(target=warm, args=(app.state.service,), daemon=True)
+        warming.start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30)
-        uvicorn.Server(config).run(sockets=[listener])
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:  # a thread that computes while the interpreter ends would end it with a fault
+            for source in sources:
+                if source.searcher is not None:
+                    source.searcher.stop()
+            warming.join(60)
 
 
 def warm(service: Service) -> None:
@@ -103,6 +110,8 @@ def warm(service: Service) -> None:
             try:
                 _ = source.searcher.index
             except TruepairError as error:  # who searches is told as well
+                if source.searcher.stopped:
+                    return
                 print(f"{source.name} cannot be searched: {error}", file=sys.stderr, flush=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -224,12 +224,20 @@ class Index:
         )  # fmt: skip
 
 
-def build_index(embedder: Embedder, pairs: Pairs, *, exact: bool | None = None, progress: bool | None = False) -> Index:
+def build_index(
+    embedder: Embedder,
+    pairs: Pairs,
+    *,
+    exact: bool | None = None,
+    progress: bool | None = False,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Index:
     """The index of all images and captions of some pairs.
 
     Args:
         exact: compare every vector, or (False) use the extra faiss; None: exact up to `EXACT_UP_TO` of a side.
         progress: draw a bar; None draws one on a terminal.
+        before_batch: called before every batch; what it raises ends the building.
 
     Raises:
         InputError: the embedder does not read such pairs, or a vector is not finite.
@@ -245,6 +253,7 @@ def build_index(embedder: Embedder, pairs: Pairs, *, exact: bool | None = None, 
             order = np.argsort([len(words) for words in pairs.texts.captions], kind="stable")
         with told.count(f"indexing {what}", count, what) as moved:
             for start in range(0, count, _AT_ONCE):
+                before_batch()
                 rows = order[start : start + _AT_ONCE]
                 some = embedder.images(pairs.images, rows) if what == "images" else embedder.texts(pairs.texts, rows)
                 if held is None:

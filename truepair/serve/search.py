@@ -83,7 +83,7 @@ class Searcher:
         self._index: Index | None = None
         self._failed: TruepairError | None = None
         self._choices: OrderedDict[Any, Choice] = OrderedDict()
-        self.seconds = 0.0
+        self.seconds, self.stopped = 0.0, False
 
     @property
     def state(self) -> str:
@@ -109,13 +109,21 @@ class Searcher:
         assert self._index is not None
         return self._index
 
+    def stop(self) -> None:
+        """End the building of the index, if it is under way; for the end of the service."""
+        self.stopped = True
+
+    def _go_on(self) -> None:
+        if self.stopped:
+            raise TruepairError(f"the service ends, and the index of {self.source.name} is not built")
+
     def _build(self) -> None:
         if self._failed is not None:
             raise self._failed
         if self._index is None:
             began = time.perf_counter()
             try:
-                self._index = build_index(self._make(), self.pairs)
+                self._index = build_index(self._make(), self.pairs, before_batch=self._go_on)
             except TruepairError as error:
                 self._failed = error
                 raise
