@@ -44,6 +44,8 @@ def test_decided_pairs_are_fixed_and_nothing_is_scored_anew(audited):
         "a caption & <b>better</b>",
         rows[3]["caption"],
     )
+    worst = (out / "report.html").read_text().split('id="worst"')[1].split("</section>")[0]
+    assert not {f'<p class="fact">pair {k}</p>' for k in (0, 1, 2, 5, 7, 9)} & set(worst.splitlines()[:200])
     assert rows[4]["decision"] == "" and rows[4]["corrected_caption"] is None
     told = facts["decisions"]
     assert (told["decided"], told["mismatched"], told["unsure"], told["drawn"], told["corrected"]) == (6, 4, 1, 0, 2)

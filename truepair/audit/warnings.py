@@ -38,7 +38,9 @@ def warnings_of(result: AuditResult) -> list[str]:
     """
     if not len(result):
         return []
-    said = [of_estimate(result), of_precision(result), unusable(result), repeated(result)]
+    by_people = result.people is not None and result.people.taken_over  # then the scores do not make the estimate
+    said = ["" if by_people else of_estimate(result), "" if by_people else of_precision(result)]
+    said += [unusable(result), repeated(result)]
     return [sentence for sentence in said if sentence]
 
 

@@ -158,6 +158,11 @@ def problems_of(result: AuditResult) -> dict[str, dict[str, int]]:
 
 
 def worst_of(result: AuditResult, count: int) -> IntArray:
-    """Rows of the pairs least likely to match, least first; equal ones by similarity, then by place."""
-    order: IntArray = np.lexsort((result.similarity, result.verdict.p_match))[:count]
+    """Rows of the pairs least likely to match, least first; equal ones by similarity, then by place. Those that people
+    decided are known, and come after all others.
+    """
+    decided = np.zeros(len(result), dtype=bool)
+    if result.people is not None:
+        decided[list(result.people.decisions)] = True
+    order: IntArray = np.lexsort((result.similarity, result.verdict.p_match, decided))[:count]
     return result.rows[order]
