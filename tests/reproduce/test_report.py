@@ -17,7 +17,8 @@ TABLES, SECTIONS = read_specs()
 @pytest.fixture
 def copy(tmp_path):
     pages = (section.options["page"] for section in SECTIONS if "page" in section.options)
-    for file in {"README.md", "docs/audit-estimate.png", *pages, *(section.file for section in SECTIONS)}:
+    pictures = (f"docs/{section.options['picture']}" for section in SECTIONS if "picture" in section.options)
+    for file in {"README.md", *pictures, *pages, *(section.file for section in SECTIONS)}:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     shutil.copytree(ROOT / "results", tmp_path / "results")

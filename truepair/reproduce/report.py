@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
@@ -17,6 +18,9 @@ from truepair.reproduce.render.grand import grand, page_of
 from truepair.reproduce.render.reviews import reviews
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RENDER: dict[str, Callable[..., str]] = {
     render.__name__: render
@@ -40,7 +44,7 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
                 changes += put_page(root / section.options["page"], page_of(filled[0]), check=check)
             if "picture" in section.options:
                 path = (root / section.file).with_name(section.options["picture"])
-                changes += put_picture(path, filled[0], check=check)
+                changes += put_picture(path, section.render, filled[0], check=check)
     if PRINT in names:
         changes += put_text(root / "docs" / "print.md", "check of print", check_of_print(), check=check)
     return changes
@@ -85,15 +89,17 @@ def put_page(path: Path, page: str, *, check: bool = False) -> list[str]:
     return [f"{path}: it shows other records"]
 
 
-def put_picture(path: Path, shown: Filled, *, check: bool = False) -> list[str]:
-    """Draw the picture of the audits with a digest of their records; one that carries it already stays."""
+def put_picture(path: Path, kind: str, shown: Filled, *, check: bool = False) -> list[str]:
+    """Draw the picture of a kind of section with a digest of their records; one that carries it already stays."""
     digest = f"records {hashlib.sha256(text_of(shown.records).encode()).hexdigest()}"
     if path.exists() and digest.encode() in path.read_bytes():
         return []
     if not check:
         from truepair.reproduce.render.audit_picture import estimate_picture
+        from truepair.reproduce.render.review_picture import review_picture
 
+        draw: dict[str, Callable[[Filled], Figure]] = {"audits": estimate_picture, "reviews": review_picture}
         png = io.BytesIO()
-        estimate_picture(shown).savefig(png, format="png", metadata={"Software": None, "Description": digest})
+        draw[kind](shown).savefig(png, format="png", metadata={"Software": None, "Description": digest})
         write_bytes_atomically(path, png.getvalue())
     return [f"{path}: it shows other records"]

@@ -37,4 +37,5 @@ def reviews(section: Section, shown: Filled) -> str:
         "over seeds, with the mean ends of the intervals. Ranked are the pairs that are not decided: without → with "
         "the decisions."
     )
-    return said + "\n\n" + table([*TITLES, *(title for _, title in RANKED)], rows)
+    picture = f"![Estimate and ranking after so many decisions]({section.options['picture']})"
+    return "\n\n".join([said, table([*TITLES, *(title for _, title in RANKED)], rows), picture])
