@@ -222,6 +222,8 @@ def test_touch_at_phone_width_and_by_facet(browser, address):
         page.get_by_label("Order").select_option("facet")
         page.get_by_label("blue").check()
         shows(page, ".caption-shown", "blue")
+        page.get_by_label("Order").select_option("gain")
+        page.locator(".facets-of-review").wait_for(state="hidden")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -19,7 +19,8 @@ DESCRIPTION = """\
 A service on this machine, and its page: type words and see pictures, drop a picture and see captions, go through
 pairs by label, verdict or origin. Everything the page does can be asked for over HTTP (/openapi.json).
 
-Several runs answer side by side. Nothing of runs, audits and data is changed."""
+Several runs answer side by side. Audits are reviewed: what people decide of pairs is kept in decisions.sqlite in the
+folder of the audit. Nothing else of runs, audits and data is changed."""
 
 EPILOG = """\
 examples:
@@ -33,7 +34,7 @@ address that is printed has it. Put a proxy with TLS before it where the network
 
 
 def add_serve(commands: Any) -> None:
-    about = "search and look through runs and audits in the browser"
+    about = "search runs and review audits in the browser"
     parser = add_command(commands, "serve", run_serve, about, DESCRIPTION, EPILOG)
     parser.add_argument(
         "sources", nargs="+", type=Path, metavar="RUN_OR_AUDIT", help="folder of a finished run or audit"

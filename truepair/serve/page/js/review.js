@@ -26,6 +26,7 @@ export function mount(root, context) {
   let editing = false;
   let screen = [];
   let began = 0;
+  let looked = null;
 
   const trouble = make("div", { class: "trouble", role: "alert" });
   const last = make("p", { class: "last", role: "status" });
@@ -116,7 +117,8 @@ export function mount(root, context) {
     }
     if (stage.firstChild !== one.element) stage.replaceChildren(one.element);
     one.show(deck.current, { person, verdict: settings.verdict });
-    began = performance.now();
+    if (looked !== deck.current) began = performance.now();
+    looked = deck.current;
     for (let step = -2; step <= AHEAD; step += 1) {
       const near = deck.items[deck.at + step];
       if (near && step) ready(near.pair, 768);
