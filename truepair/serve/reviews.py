@@ -86,6 +86,8 @@ class Review:
         with self._lock:
             _ = self.population.rows, self._by_image, self.source.table.facets
             self.coming("worst", 1)
+            for person in list(dict.fromkeys(each.person for each in self.history()))[-_ORDERS_KEPT // 2 :]:
+                self._order("gain", person, Wanted())
             self.told([0])
             self.progress()
 
