@@ -140,6 +140,7 @@ def test_progress_tells_people_agreement_and_the_estimate(client):
 def test_two_services_see_each_other(client, folder):
     other = TestClient(create_app(open_sources([folder])), base_url=HERE)
     sent(client, judged(5, "match"))
+    other.app.state.service.review(None).prepare()  # as the service starts
     assert other.get("/decisions").json()["total"] == 1
     sent(other, judged(5, "mismatch", "Bo"))
     assert client.get("/decisions").json()["decisions"][0]["verdict"] == "unsure"
