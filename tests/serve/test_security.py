@@ -1,6 +1,7 @@
 """Who is answered: names, origins, tokens, sizes; and what every answer carries."""
 
 import os
+import re
 
 import pytest
 from fastapi.testclient import TestClient
@@ -51,9 +52,14 @@ def test_no_other_origin_may_read_and_the_page_may_load_nothing_foreign(client):
     assert client.options("/pairs", headers={"origin": "http://evil.com"}).status_code == 403
 
 
-def test_the_page_names_nothing_outside_itself(client):
-    import re
+def test_the_page_asks_for_all_its_modules_at_once(client):
+    from truepair.serve.routes.page import FOLDER
 
+    asked = set(re.findall(r'modulepreload" href="/page/([^"]+)"', client.get("/").text))
+    assert asked == {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.js") if path.name != "main.js"}
+
+
+def test_the_page_names_nothing_outside_itself(client):
     from truepair.serve.routes.page import files
 
     for name, (content, _) in files().items():
