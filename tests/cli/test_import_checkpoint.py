@@ -171,7 +171,7 @@ def test_the_folder_says_what_was_imported(path, vocabulary, tmp_path, capsys):
     assert config["sizes"] == {
         "feature_width": FEATURES, "regions": REGIONS, "vocabulary_size": len(WORDS), "views": 1, "networks": 1,
         "subspace_width": 0, "subspace_hidden": 0, "text_width": 0, "plain_heads": False,
-        "view_temperature": 0.0,
+        "view_temperature": 0.0, "head_width": 0,
     }  # fmt: skip
     assert (config["model"]["name"], config["model"]["width"], config["model"]["reasoning_steps"]) == ("sgr", WIDTH, 3)
     assert run.result["method"] == "imported" and run.result["imported"] == config["imported"]

@@ -33,9 +33,8 @@ def plain_posterior(values, shapes, weights):
     return second / (first + second)
 
 
-def test_ten_steps_are_those_of_a_plain_loop(monkeypatch):
-    monkeypatch.setattr(beta_mixture, "STEPS", 11)  # the last one only looks at what ten have made
-    found = fit_beta_mixture(VALUES)
+def test_ten_steps_are_those_of_a_plain_loop():
+    found = fit_beta_mixture(VALUES, steps=11)  # the last one only looks at what ten have made
     shapes, weights = plain_fit(VALUES, 10)
     assert list(zip(found.alphas, found.betas, strict=True)) == [pytest.approx(shape, rel=1e-9) for shape in shapes]
     assert found.weights == pytest.approx(weights, rel=1e-9)

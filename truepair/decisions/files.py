@@ -115,7 +115,8 @@ def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, An
 
 def _write_csv(path: Path, history: Sequence[Decision], given: Given) -> None:
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\n")
+    # The module quotes the signs of the line's end alone: with both of them, a carriage return in a caption survives.
+    writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\r\n")
     writer.writeheader()
     for record in _records(history, given):
         writer.writerow({name: "" if value is None else value for name, value in record.items()})
