@@ -57,6 +57,17 @@ def test_files_are_small():
     assert long_files(PACKAGE) == []
 
 
+def test_all_that_is_no_module_is_installed_too():
+    """A file that no pattern of package-data names is missing where the package is installed."""
+    import tomllib
+
+    told = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))
+    patterns = told["tool"]["setuptools"]["package-data"]["truepair"]
+    installed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert files - installed == set() and files
+
+
 def outside(package):
     """(file, top-level name) of all that is imported anywhere in a package."""
     for path in package.rglob("*.py"):
