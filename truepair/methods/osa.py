@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from truepair.engines.pretrained.config import PretrainedConfig
-from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.pair_field import PairField
 from truepair.methods.preset import COMMON, Preset
+from truepair.methods.warm_up import check_epochs
 from truepair.option import Options, option
 
 if TYPE_CHECKING:
@@ -119,11 +119,7 @@ class OSA(Method):
         memory.register("weight", 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"OSA needs more epochs than the {self.config.warm_up_epochs} of its warm-up to weigh the pairs, found "
-                f"{epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("OSA", epochs, self.config.warm_up_epochs, "to weigh the pairs")
         return super().stages(epochs, decay_after)
 
     def surveys(self, position: EpochPosition) -> bool:

@@ -15,13 +15,13 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.correspondence.opinions import background_evidence, bidirectional, exponential_evidence
-from truepair.errors import InputError
 from truepair.losses import evidential, hinge_ranking
 from truepair.losses.trusted import hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
 from truepair.methods.decl.as_printed import PRINTED
 from truepair.methods.decl.options import DECLConfig
 from truepair.methods.pair_field import PairField
+from truepair.methods.warm_up import check_epochs
 
 SLOPE = 0.025  # η of the paper, negatives a step
 
@@ -49,11 +49,7 @@ class DECL(Method):
         memory.register("uncertainty", 0.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"DECL needs more epochs than the {self.config.warm_up_epochs} of its warm-up to divide the pairs, "
-                f"found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("DECL", epochs, self.config.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     def evidence(self, network: NetworkForward) -> Tensor:

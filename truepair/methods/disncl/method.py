@@ -16,13 +16,14 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.correspondence.mutual_best import mutual_best
-from truepair.errors import InputError, TrainingError
+from truepair.errors import TrainingError
 from truepair.losses import hardness, hinge_ranking, soft_alignment, soft_margin, trusted_ranking
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.disncl.as_printed import PRINTED
 from truepair.methods.disncl.auxiliary import AuxiliaryDisentangler
 from truepair.methods.disncl.disentanglers import Term, select_parts
 from truepair.methods.disncl.options import DisNCLConfig
+from truepair.methods.warm_up import check_epochs
 
 
 class DisNCL(Method):
@@ -45,11 +46,7 @@ class DisNCL(Method):
         memory.register("clean", 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> Any:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"DisNCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up, found {epochs}; train "
-                "longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("DisNCL", epochs, self.config.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     # III-D to III-F: the loss

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
-from truepair.errors import InputError
 from truepair.losses import hinge_ranking
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.loss_division.posteriors import clean_posterior
 from truepair.methods.pair_field import PairField, PairFields
+from truepair.methods.warm_up import check_epochs
 
 SHARED_FIELDS: Mapping[str, PairField] = MappingProxyType(
     {
@@ -54,11 +54,7 @@ class LossDivision(Method):
                 memory.register(field + suffix, 0.0 if field == "loss" else 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"{self.name} needs more epochs than the {self.config.warm_up_epochs} of its warm-up to divide the "
-                f"pairs, found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs(self.name, epochs, self.config.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     def pair_losses(self, similarity: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.beta_mixture import fit_beta_mixture
 from truepair.correspondence.division import Part
 from truepair.engines.retrieval_model import evaluating
-from truepair.errors import InputError
 from truepair.losses import hinge_ranking
 from truepair.losses.meta import meta_cross_entropy, score_margin
 from truepair.methods.auxiliary import AuxiliaryNetworks, ParameterGroups
@@ -26,6 +25,7 @@ from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Net
 from truepair.methods.mscn.as_printed import PRINTED
 from truepair.methods.mscn.options import MSCNConfig
 from truepair.methods.pair_field import PairField
+from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +76,7 @@ class MSCN(Method):
                 memory.register(field + suffix, initial)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"{self.name} needs more epochs than the {self.config.warm_up_epochs} of its warm-up to divide the "
-                f"pairs, found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs(self.name, epochs, self.config.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     def surveys(self, position: EpochPosition) -> bool:

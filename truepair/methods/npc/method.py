@@ -15,7 +15,6 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.engines.retrieval_model import evaluating
-from truepair.errors import InputError
 from truepair.losses import info_nce
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.loss_division.posteriors import clean_posterior
@@ -23,6 +22,7 @@ from truepair.methods.npc.as_printed import PRINTED
 from truepair.methods.npc.impact import first_step, impact_weight, tried
 from truepair.methods.npc.options import NPCConfig
 from truepair.methods.pair_field import PairField
+from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
 
@@ -71,11 +71,7 @@ class NPC(Method):
             memory.register(field, torch.arange(memory.count))
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"NPC needs more epochs than the {self.config.warm_up_epochs} of its warm-up to weigh the pairs, found "
-                f"{epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("NPC", epochs, self.config.warm_up_epochs, "to weigh the pairs")
         return super().stages(epochs, decay_after)
 
     def surveys(self, position: EpochPosition) -> bool:

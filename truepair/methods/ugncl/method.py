@@ -23,13 +23,13 @@ from truepair.correspondence.opinions import (
     fuse_evidence,
     softplus_evidence,
 )
-from truepair.errors import InputError
 from truepair.losses import evidential, hinge_ranking, soft_margin, trusted_margin, trusted_ranking
 from truepair.losses.trusted import hardness, printed_hardness
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage
 from truepair.methods.pair_field import PairField
 from truepair.methods.ugncl.as_printed import PRINTED
 from truepair.methods.ugncl.options import UGNCLConfig
+from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
 
@@ -70,11 +70,7 @@ class UGNCL(Method):
         memory.register("trusted_uncertainty", 0.0)  # u of the survey that the division was made of
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"UGNCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up to divide the pairs, "
-                f"found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("UGNCL", epochs, self.config.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     # 3.2.1 and 3.2.2: evidence, opinions, fusion

@@ -16,13 +16,13 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.class_costs import corrected_labels, label_cost, running_targets
 from truepair.correspondence.confident import confident_pairs
-from truepair.errors import InputError
 from truepair.losses.clustering import soft_cross_entropy
 from truepair.losses.relation import relation_alignment, relation_cost, relations
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
 from truepair.methods.labels import LabelMethod
 from truepair.methods.uot_rcl.as_printed import PRINTED
 from truepair.methods.uot_rcl.options import UOTRCLConfig
+from truepair.methods.warm_up import check_epochs
 from truepair.seeding import generator
 from truepair.transport import sinkhorn
 
@@ -69,11 +69,7 @@ class UOTRCL(LabelMethod):
         self.bank: FeatureBank | None = None
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        if epochs <= self.config.warm_up_epochs:
-            raise InputError(
-                f"UOT-RCL needs more epochs than the {self.config.warm_up_epochs} of its warm-up to correct labels, "
-                f"found {epochs}; train longer, or give it a shorter warm-up (warm_up_epochs)"
-            )
+        check_epochs("UOT-RCL", epochs, self.config.warm_up_epochs, "to correct labels")
         return super().stages(epochs, decay_after)
 
     # Before an epoch: all pairs are encoded, then their labels corrected (section IV-A and B)
