@@ -130,6 +130,17 @@ def test_the_address_with_the_token_leaves_it_in_a_cookie_and_not_in_the_address
     assert guarded.get("/health").status_code == 200
 
 
+def test_services_beside_each_other_leave_each_others_cookies_alone(app, guarded):
+    """A browser keeps cookies by host, whatever the port."""
+    sources, other = list(app.state.service.sources.values()), TOKEN[::-1]
+    beside = TestClient(create_app(sources, Access.of("127.0.0.1", other)), base_url=HERE, cookies=guarded.cookies)
+    for client, token in ((guarded, TOKEN), (beside, other)):
+        client.get("/", params={"token": token}, follow_redirects=False)
+    beside.cookies.update(guarded.cookies)
+    guarded.cookies.update(beside.cookies)
+    assert guarded.get("/health").status_code == beside.get("/health").status_code == 200
+
+
 def test_links_that_leave_the_data_are_not_followed(tmp_path):
     data = write_pictures(tmp_path / "cards", count=8)
     secret = tmp_path / "secret.jpg"

@@ -7,6 +7,7 @@ other origin may read what comes back, and where other machines can reach the se
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import json
@@ -81,6 +82,11 @@ class Access:
         return Access(
             frozenset(names), everywhere, token or (None if here else secrets.token_urlsafe(24)), most_bytes=MOST_BYTES
         )
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie that keeps the token. Cookies know no ports: services beside each other need two names."""
+        return f"{COOKIE}_{hashlib.sha256((self.token or '').encode()).hexdigest()[:12]}"
 
     def answers_to(self, host: str) -> bool:
         """Whether a `Host` header, port included, names this service."""
@@ -197,7 +203,7 @@ class Guard:
         if scheme.lower() == "bearer" and self._is_token(given.strip()):
             return True
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.access.cookie)
         except CookieError:
             cookie = None
         return (cookie is not None and self._is_token(cookie.value)) or self._token_in_address(scope)
@@ -214,7 +220,7 @@ class Guard:
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """Keep the token in a cookie that no script and no other site sees, and take it out of the address."""
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
-        cookie = f"{COOKIE}={self.access.token}; HttpOnly; SameSite=Strict; Path=/"
+        cookie = f"{self.access.cookie}={self.access.token}; HttpOnly; SameSite=Strict; Path=/"
         where = "/" + (f"?{rest}" if rest else "")
         await send(
             {
