@@ -216,6 +216,21 @@ def test_a_full_disk_keeps_decisions_in_the_browser_and_sends_them_again(browser
         assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
 
 
+def test_a_lost_network_loses_no_decision(browser, address, folder):
+    with page_of(browser, address) as page:
+        begin(page)
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        page.context.set_offline(True)
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        page.get_by_text("2 decisions wait in this browser").wait_for()
+        assert len(kept(folder)) == 1
+        page.context.set_offline(False)
+        wait_for(page, 3)
+        assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+
+
 def full_disk(*_):
     from truepair.errors import InputError
 

@@ -5,6 +5,8 @@ import pytest
 
 from truepair.audit.scoring.evidence import NearestCopies
 from truepair.audit.verdict.score import guarded, mean_weights
+from truepair.audit.verdict.share import Estimate, NearShare
+from truepair.audit.verdict.verdict import expected_near
 
 
 def ranked(first, second):
@@ -40,6 +42,16 @@ def test_the_more_near_mismatches_are_expected_the_less_is_left_to_the_neighbour
     given, random, nearest = samples(5)
     left = [guarded(np.array([0.5, 2.0, 0.7]), given, random, nearest, near=near)[1] for near in (0.0, 0.3, 0.6, 1.0)]
     assert left == sorted(left, reverse=True) and left[0] > 0.5 and left[-1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("random", "near", "expected"),
+    [(0.3, 0.1, 0.25), (0.0, 0.2, 0.99), (0.4, 0.0, 0.0), (0.004, 0.003, 0.5), (0.4, None, 0.0), (0.0, None, 0.5)],
+)
+def test_near_mismatches_are_expected_as_local_ranks_show_them(random, near, expected):
+    """Of few mismatches in all nothing is known: half and half."""
+    shown = None if near is None else NearShare(near, 0.0, 1.0, 0.0, 1000)
+    assert expected_near(Estimate(random, 0.0, 1.0, 0.01, 0.1), shown) == pytest.approx(expected)
 
 
 def test_weights_stay_where_there_is_nothing_to_choose_by():
