@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.measure import median_seconds
 from truepair.search.vectors import Exact, InvertedFile, Vectors, have_faiss
 
-WIDTH, SIZES, QUERIES, K = 512, (100_000, 1_000_000), 64, 10
+WIDTH, SIZES, QUERIES, K = 512, (100_000, 250_000, 1_000_000), 64, 10
 _CENTRES = 5000
 
 

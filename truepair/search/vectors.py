@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.float32]
 EXACT_UP_TO = 200_000
 """Vectors of one side that are searched exactly; of more, the extra `faiss` looks into some cells only."""
 BLOCK_BYTES = 64 << 20
+LEAST_PROBED = 64
+"""Cells that a query looks into at least: with half of them, a tenth of the best is missed just above `EXACT_UP_TO`."""
 DEEP = 1000
 """Hits down to which an inverted file is asked; whoever pages further gets all in their exact order."""
 
@@ -99,7 +101,9 @@ def merged(one: Ranked, other: Ranked, k: int) -> Ranked:
 
 
 class InvertedFile(Vectors):
-    """√N cells by k-means; a query looks into the nearest sixteenth. Deep pages and narrow choices are exact.
+    """√N cells by k-means, of which a query looks into the nearest sixteenth, at least 64.
+
+    Deep pages and narrow choices are exact.
 
     Args:
         held: (N, D).
@@ -111,7 +115,7 @@ class InvertedFile(Vectors):
     def __init__(self, held: Array, cells: Any = None) -> None:
         self.held, self._whole = held, Exact(held)
         self.cells = trained(held) if cells is None else cells
-        self.cells.nprobe = max(16, self.cells.nlist // 16)
+        self.cells.nprobe = max(LEAST_PROBED, self.cells.nlist // 16)
 
     def search(self, queries: Floats, k: int, allowed: BoolArray | None = None) -> list[Ranked]:
         import faiss
