@@ -15,9 +15,15 @@ IDS = ("image_path", "key", "pair_id", "id", "image", "filename")
 SPLITS = ("split",)
 
 FIRST = "first"
-"""In place of the name of a caption column: only the first caption of each row or sample."""
+"""In place of the name of a caption column: only the first caption of each row or sample; `first:5` the first five."""
 ALL = "all"
 """In place of the name of a caption column: every caption, as without a name."""
+
+
+def most_captions(caption: str | None) -> int | None:
+    """How many captions of a row are read, the first ones: 1 for `first`, 5 for `first:5`; None for a column's name."""
+    found = re.fullmatch(rf"{FIRST}(?::([1-9]\d{{0,8}}))?", caption or "")
+    return None if found is None else int(found[1] or 1)
 
 
 def find(names: Iterable[str], wanted: Iterable[str]) -> str | None:

@@ -36,7 +36,8 @@ class Reading:
         table: which table of a folder of pictures, if it holds several; else a path, for one that lies elsewhere (the
             paths in it are relative to the folder all the same).
         caption: column or columns (with commas) of a table, or member or field of shards, that hold captions. "first"
-            takes the first caption of each row or sample only; by default ("all") every one of them is a pair.
+            takes the first caption of each row or sample only, "first:5" the first five; by default ("all") every one
+            of them is a pair.
         image: column of a table that holds the paths of pictures.
         label: column or field that gives each pair its class.
         dev_pairs: for labelled features without a validation part: how many test rows, the first ones, are for
@@ -83,7 +84,8 @@ class DataConfig(Options):
     noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")
     table: str | None = option(None, "the table of DATA, where there are several")
     caption: str | None = option(
-        None, "column(s) that hold captions, or first for one a row; default: known by name, all captions"
+        None,
+        "column(s) that hold captions, or first for one a row (first:5: five); default: known by name, all captions",
     )
     image: str | None = option(None, "column that holds the paths of pictures; default: known by name")
     dev_share: float | None = option(None, "DATA without splits: share of its images to draw as dev; default: none")

@@ -122,6 +122,8 @@ def test_captions_of_every_kind(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert open_shards(shard, caption="text").captions(0, 9) == ["t", "t"]
     assert open_shards(shard, caption="first").captions(2, 4) == ["one", "t7"]
+    assert open_shards(shard, caption="first:2").captions(2, 4) == ["one", "t7"]  # the second is empty
+    assert open_shards(shard, caption="first:3").captions(2, 5) == ["one", "two", "t7"]
 
 
 def test_bad_samples_are_listed_and_the_others_audited(tmp_path: Path) -> None:

@@ -127,6 +127,11 @@ def test_several_captions_of_a_row(folder: Path) -> None:
     assert collection.pairs.image_index.tolist() == [0, 0, 0] and len(collection.pairs.images) == 1
     assert reasons(collection) == [(1, "empty-caption", False)]
     assert open_table(folder, caption="first").captions(0, 9) == ["a"]
+    two = open_table(folder, caption="first:2")
+    assert two.captions(0, 9) == ["a", "b"] and two.pairs.pair_ids == collection.pairs.pair_ids[:2]
+    for wrong in ("first:0", "first:", "first:two"):
+        with pytest.raises(InputError, match=f"no column '{wrong}'"):
+            open_table(folder, caption=wrong)
 
 
 def test_captions_in_numbered_columns_of_which_some_are_empty(folder: Path) -> None:

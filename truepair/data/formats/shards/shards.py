@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truepair.data.collection import PairsCollection, Problem
-from truepair.data.columns import ALL, FIRST, find_captions
+from truepair.data.columns import ALL, find_captions, most_captions
 from truepair.data.config import Reading
 from truepair.data.formats.format import Format
 from truepair.data.formats.shards.downloads import failed_downloads
@@ -128,8 +128,9 @@ def _read(shards: Sequence[Path], reading: Reading, name: str, all_shards: Seque
     """The usable pairs of some shards; bad samples, and shards that are missing or cut short, are problems.
 
     Args:
-        reading: `caption` says where captions stand instead: "txt", "caption" or a field of `.json`; `FIRST` for the
-            first of a list. `label` is a field of `.json`; samples without one are of class `NO_LABEL`.
+        reading: `caption` says where captions stand instead: "txt", "caption" or a field of `.json`; `first`
+            or `first:5` for the first of a list. `label` is a field of `.json`; samples without one are of class
+            `NO_LABEL`.
         all_shards: those of all splits, whose classes are numbered together.
     """
     caption, label = None if reading.caption == ALL else reading.caption, reading.label
@@ -209,16 +210,18 @@ def _add(
 
 def _captions(sample: Sample, fields: dict[str, Any] | str | None, wanted: str | None) -> list[tuple[object, str]]:
     """The captions of a sample, each with the encoding it was in."""
-    for extension in TEXTS if wanted in (None, FIRST) else (wanted,):
+    most = most_captions(wanted)
+    known = wanted is None or most is not None
+    for extension in TEXTS if known else (wanted,):
         if extension in TEXTS and extension in sample.texts:
             return [decode(sample.texts[extension])]
     if not isinstance(fields, dict):
         return []
-    name = find_captions(fields)[:1] if wanted in (None, FIRST) else (wanted,)
+    name = find_captions(fields)[:1] if known else (wanted,)
     if not name or name[0] not in fields:
         return []
     values = fields[name[0]] if isinstance(fields[name[0]], list) else [fields[name[0]]]
-    return [(value, "utf-8") for value in (values[:1] if wanted == FIRST else values)]
+    return [(value, "utf-8") for value in values[:most]]
 
 
 def _object(sample: Sample) -> dict[str, Any] | str | None:

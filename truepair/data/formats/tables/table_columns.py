@@ -41,11 +41,11 @@ class TableReader(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold what; with `first_only` only the first caption of a row is a pair. See `caption_places`."""
+    """Which columns hold what; with `most` only the first so many captions of a row are pairs. See `caption_places`."""
 
     image: str
     captions: tuple[str, ...]
-    first_only: bool = False
+    most: int | None = None
     split: str | None = None
     label: str | None = None
 
@@ -60,11 +60,11 @@ def choose_columns(
     """Which columns hold the image, the captions and the split.
 
     By default those that `data/columns.py` knows. `caption` may name several columns, with commas between them, or be
-    `FIRST` or `ALL`.
+    `FIRST` (as `most_captions` reads it) or `ALL`.
     """
     found = reader.columns()
-    first_only = caption == columns.FIRST and caption not in found
-    by_name = caption if caption in found or caption not in (columns.FIRST, columns.ALL) else None
+    most = None if caption in found else columns.most_captions(caption)
+    by_name = caption if most is None and (caption in found or caption != columns.ALL) else None
     images = next(iter(_named(reader, found, "image", image)), columns.find(found, columns.IMAGES))
     captions = tuple(_named(reader, found, "caption", by_name)) or columns.find_captions(found)
     missing = [what for what, known in (("image paths", images), ("captions", captions)) if not known]
@@ -76,7 +76,7 @@ def choose_columns(
         )
     labels = _named(reader, found, "label", label)
     split = columns.find(found, columns.SPLITS)
-    return Columns(images, captions, first_only, split, labels[0] if labels else None)
+    return Columns(images, captions, most, split, labels[0] if labels else None)
 
 
 def caption_places(fields: Mapping[str, Any], captions: Sequence[str]) -> list[tuple[str, int | None, Any]]:

@@ -210,7 +210,7 @@ def _add(draft: Draft, row: TableRow, columns: Columns, pictures: PictureFolder,
     entry = printable(path)
     places = caption_places(row.fields, columns.captions)
     problems, usable = list[Problem](), list[tuple[int, str, Problem | None]]()
-    for number, (column, _, value) in enumerate(places[:1] if columns.first_only else places):
+    for number, (column, _, value) in enumerate(places[: columns.most]):
         # Of several columns some may be empty: not every picture has as many captions as the table has columns.
         if len(columns.captions) > 1 and (value is None or value == ""):
             continue
