@@ -14,6 +14,7 @@ from truepair.reproduce.cells import Places, Record
 from truepair.reproduce.figures.drawn import Drawn, write_figure
 from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
 from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
+from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
 from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
@@ -23,7 +24,8 @@ OF_RECORDS: dict[str, Callable[..., Drawn]] = {
     draw.__name__: draw for draw in (against_noise, by_epoch, sweep, beliefs_by_epoch)
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
-    draw.__name__: draw for draw in (histograms, corrected_labels, plane_of_classes, subspaces, agreements, queries)
+    draw.__name__: draw
+    for draw in (histograms, corrected_labels, plane_of_classes, subspaces, agreements, queries, ranks_of_disbelieved)
 }
 
 
@@ -33,7 +35,7 @@ class FigureSpec:
 
     Attributes:
         paper: which figure of which paper it is ours of.
-        draw: a function of `from_records`, `from_runs` or `of_pairs`.
+        draw: a function of `from_records`, `from_runs`, `of_pairs` or `of_disbelieved`.
         table: whose records are drawn.
         where: facts that these have.
         rows: names of rows of the table, separated by spaces, in the order of the legend.
