@@ -1,4 +1,4 @@
-"""`truepair evaluate`: the figures of a finished run, of an ensemble of runs, or of two stages of retrieval."""
+"""`truepair evaluate`: the figures of a run, a pretrained model as it is, an ensemble, or two stages of retrieval."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from truepair.data.pairs import Pairs
     from truepair.engines.ensemble_model import EnsembleModel
+    from truepair.engines.retrieval_model import RetrievalModel
 
 DESCRIPTION = """\
 Recall, ranks and rSum of a finished run on any data. Several runs answer as an ensemble: the mean of their
-similarities (SGR and SAF together are SGRAF).
+similarities (SGR and SAF together are SGRAF). In place of a run, the folder of a pretrained model of images and texts
+(CLIP, SigLIP and their like) is scored as it is: zero-shot, nothing is trained.
 
 Local engines (--model sgr, saf) compare every word with every region: of 1,000 images × 5,000 texts, each of the
 5,000,000 cells of the similarity matrix takes some 0.1 ms on a CPU, minutes altogether. A terminal shows the cells
@@ -33,6 +35,7 @@ EPILOG = """\
 examples:
   truepair evaluate runs/crcl my_data --folds 5
   truepair evaluate runs/sgr runs/saf my_data
+  truepair evaluate clip-folder my_pictures
   truepair evaluate runs/sgr my_data --propose runs/crcl --top 50 --compare
   truepair evaluate runs/crcl my_data --label category --at 50 --per-class
 
@@ -42,7 +45,8 @@ RUNs and DATA stand side by side; options go before or after them."""
 def add_evaluate(commands: Any) -> None:
     about = "recall, ranks and rSum (or mAP by class) of a finished run, or of several together, on any data"
     parser = add_command(commands, "evaluate", run_evaluate, about, DESCRIPTION, EPILOG)
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run; several: ensemble")
+    help_text = "folder of a finished run, or of a pretrained model; several: ensemble"
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=help_text)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument("--split", default="test", metavar="NAME", help="train, dev, test or testall [default: test]")
     parser.add_argument("--images", type=int, metavar="N", help="score the first N images and their texts only")
@@ -153,9 +157,8 @@ def scored_by_class(options: argparse.Namespace) -> bool:
 
 
 def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
-    """The models of finished runs as one; one alone is itself."""
+    """The models of finished runs, and pretrained ones as they are, as one; one alone is itself."""
     from truepair.engines.ensemble_model import EnsembleModel
-    from truepair.training.fit import open_run
 
     missing = next((run for run in runs if not run.is_dir()), None)
     if missing is not None:
@@ -163,7 +166,19 @@ def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
             f"{missing}: no such run folder; give the folders of finished runs, and the data last, as in: "
             "truepair evaluate runs/a runs/b DATA"
         )
-    return EnsembleModel([open_run(run).model.to(device) for run in runs], names=[str(run) for run in runs])
+    return EnsembleModel([model_of(run).to(device) for run in runs], names=[str(run) for run in runs])
+
+
+def model_of(folder: Path) -> RetrievalModel:
+    """The model of a finished run, or a pretrained one as it is."""
+    from truepair.encoders.hf.folder import is_model_folder
+    from truepair.training.fit import open_run
+
+    if is_model_folder(folder):
+        from truepair.engines.pretrained.zero_shot import zero_shot
+
+        return zero_shot(folder)
+    return open_run(folder).model
 
 
 def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:

@@ -10,7 +10,8 @@ from truepair.data.config import Augmentation, DataConfig, Reading
 from truepair.data.open import is_drawn, read_config, takes_encoder, with_encoder
 from truepair.data.text import Vocabulary
 from truepair.decisions.training import load_decided_splits
-from truepair.encoders import FIRST
+from truepair.encoders import FIRST, resolved_name
+from truepair.encoders.hf.folder import is_model_folder
 from truepair.engines import ENGINES, engine_config
 from truepair.errors import RunFolderError
 from truepair.files import options_from
@@ -57,7 +58,11 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
 
 
 def encoder_of_run(folder: Path) -> str | None:
-    """The name of the encoder that described the pictures a run was trained on; None where that is unknown."""
+    """The name of the encoder that described the pictures a run was trained on; None where that is unknown. In place of
+    a run there may be the folder of a pretrained model, which describes pictures itself.
+    """
+    if is_model_folder(folder):
+        return resolved_name(str(folder))
     data = RunFolder(folder).read_config().get("data")
     if data is None:
         return None
