@@ -113,12 +113,14 @@ class RetrievalModel:
         self.preparation.check(pairs)
         return build_index(ModelEmbedder(self, encoder), pairs, exact=exact)
 
-    def load_index(self, folder: Path | str, pairs: Pairs | None = None, *, encoder: str | None = None) -> Index:
+    def load_index(
+        self, folder: Path | str, pairs: Pairs | None = None, *, encoder: str | None = None, exact: bool | None = None
+    ) -> Index:
         """The index of this model that `Index.save` wrote.
 
         Args:
             pairs: what was indexed; needed to search by pictures, and by local engines.
-            encoder: as for `index`.
+            encoder, exact: as for `index`.
 
         Raises:
             InputError: there is none, or it is that of another model or of other pairs.
@@ -126,7 +128,7 @@ class RetrievalModel:
         from truepair.engines.model_embedder import ModelEmbedder
         from truepair.search.index import load_index
 
-        return load_index(folder, ModelEmbedder(self, encoder), pairs)
+        return load_index(folder, ModelEmbedder(self, encoder), pairs, exact=exact)
 
     @torch.inference_mode()
     def encode_images(self, pairs: Pairs, rows: IntArray) -> Any:

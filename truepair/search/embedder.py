@@ -22,10 +22,12 @@ class Embedder(ABC):
     Attributes:
         exact: the inner product is the similarity; else the first hits are to be compared by `similarities`.
         reads_words: whether any words can be asked for; else only captions of the data, which have vectors.
+        computes: whether vectors take time to make, so that they are worth keeping.
     """
 
     exact: bool = True
     reads_words: bool = True
+    computes: bool = True
 
     @abstractmethod
     def digest(self) -> str:
@@ -122,6 +124,7 @@ class GivenVectors(Embedder):
     """Data that are vectors of one space already; what made them is not here."""
 
     reads_words = False
+    computes = False
 
     def __init__(self, pairs: Pairs) -> None:
         if pairs.texts.features is None or pairs.images.features.ndim != 2:

@@ -17,7 +17,7 @@ from truepair.errors import InputError
 from truepair.progress import Progress
 from truepair.search.embedder import Embedder
 from truepair.search.saved import Saved, read_index, write_index
-from truepair.search.vectors import Exact, Floats, Ranked, Vectors, vectors_of
+from truepair.search.vectors import Floats, Ranked, Vectors, vectors_of
 
 Side = Literal["images", "captions"]
 CLOSELY = 100
@@ -271,12 +271,15 @@ def build_index(
     )  # fmt: skip
 
 
-def load_index(folder: Path | str, embedder: Embedder, pairs: Pairs | None = None) -> Index:
+def load_index(
+    folder: Path | str, embedder: Embedder, pairs: Pairs | None = None, *, exact: bool | None = None
+) -> Index:
     """The index that `Index.save` wrote, memory-mapped.
 
     Args:
         embedder: the model it was made with.
         pairs: what was indexed; needed to search by pictures, and by models that compare closely.
+        exact: as of `build_index`; the cells of faiss are not kept and made anew.
 
     Raises:
         InputError: no index, a damaged one, one of another model, or of other pairs.
@@ -292,5 +295,6 @@ def load_index(folder: Path | str, embedder: Embedder, pairs: Pairs | None = Non
     if pairs is None and not embedder.exact:
         raise InputError(f"{folder}: its model compares hits closely, for which it needs the pairs; give pairs=")
     return Index(
-        embedder, pairs, Exact(saved.images), Exact(saved.captions), saved.image_ids, saved.caption_ids, saved.words
-    )
+        embedder, pairs, vectors_of(saved.images, exact), vectors_of(saved.captions, exact),
+        saved.image_ids, saved.caption_ids, saved.words,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,8 +17,9 @@ import numpy as np
 from truepair.data.pairs import BoolArray, IntArray
 from truepair.errors import InputError, TruepairError
 from truepair.search.embedder import Embedder
-from truepair.search.index import Hits, Index, Query, Side, build_index
+from truepair.search.index import Hits, Index, Query, Side
 from truepair.serve.errors import Problem, not_found
+from truepair.serve.kept_index import kept_index
 from truepair.serve.table import Wanted
 
 if TYPE_CHECKING:
@@ -117,13 +119,16 @@ class Searcher:
         if self.stopped:
             raise TruepairError(f"the service ends, and the index of {self.source.name} is not built")
 
+    def _say(self, notice: str) -> None:
+        print(f"{self.source.name}: {notice}", file=sys.stderr, flush=True)
+
     def _build(self) -> None:
         if self._failed is not None:
             raise self._failed
         if self._index is None:
             began = time.perf_counter()
             try:
-                self._index = build_index(self._make(), self.pairs, before_batch=self._go_on)
+                self._index = kept_index(self._make(), self.pairs, self._go_on, self._say)
             except TruepairError as error:
                 self._failed = error
                 raise
