@@ -39,30 +39,30 @@ def text_config(words, **more):
     return {**TOWER, "vocab_size": words, "max_position_embeddings": LONGEST, **marks, **more}
 
 
-def clip(words, side, dropout):
+def clip(words, side, dropout, patch=8):
     from transformers import CLIPConfig, CLIPModel
 
-    vision = {**TOWER, "image_size": side, "patch_size": 8, "attention_dropout": dropout}
+    vision = {**TOWER, "image_size": side, "patch_size": patch, "attention_dropout": dropout}
     text = text_config(words, attention_dropout=dropout)
     return CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=8))
 
 
-def siglip(words, side, dropout):
+def siglip(words, side, dropout, patch=8):
     from transformers import SiglipConfig, SiglipModel
 
-    vision = {**TOWER, "image_size": side, "patch_size": 8, "attention_dropout": dropout}
+    vision = {**TOWER, "image_size": side, "patch_size": patch, "attention_dropout": dropout}
     return SiglipModel(SiglipConfig(text_config=text_config(words, projection_size=16), vision_config=vision))
 
 
 KINDS = {"clip": clip, "siglip": siglip}
 
 
-def write_model(folder, kind="clip", *, words=WORDS, side=16, dropout=0.0, seed=0):
+def write_model(folder, kind="clip", *, words=WORDS, side=16, dropout=0.0, seed=0, patch=8):
     """The folder of a tiny model of that kind."""
     folder.mkdir(parents=True, exist_ok=True)
     count = write_tokenizer(folder, words)
     write_processor(folder, side, crops=kind == "clip")
     with torch.random.fork_rng(devices=[]), quiet():
         torch.manual_seed(seed)
-        KINDS[kind](count, side, dropout).save_pretrained(folder)
+        KINDS[kind](count, side, dropout, patch).save_pretrained(folder)
     return folder

@@ -20,7 +20,8 @@ examples:
   truepair reproduce
   truepair reproduce crcl-1
   truepair reproduce crcl-1 --data data/f30k_precomp --dry-run
-  truepair reproduce crcl-1 --data data --rows CRCL NCR --noise 0.4 --seeds 0 1 2 --out reproduced"""
+  truepair reproduce crcl-1 --data data --rows CRCL NCR --noise 0.4 --seeds 0 1 2 --out reproduced
+  truepair reproduce crcl-3 --data data --weights clip-vit-base-patch32 clip-vit-large-patch14"""
 
 
 def add_reproduce(commands: Any) -> None:
@@ -33,6 +34,13 @@ def add_reproduce(commands: Any) -> None:
         type=Path,
         metavar="FOLDER",
         help="data sets as the field distributes them, or their folder",
+    )
+    parser.add_argument(
+        "--weights",
+        nargs="+",
+        default=[],
+        metavar="FOLDER",
+        help="for rows of CLIP: folders of ViT-B/32 and ViT-L/14, or their names on the hub; which is which is seen",
     )
     parser.add_argument("--rows", nargs="+", default=[], metavar="METHOD", help="these printed names only")
     parser.add_argument("--noise", nargs="+", default=[], metavar="RATE", help="these noise rates only, as printed")
@@ -75,6 +83,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
         index=options.noise_index,
         jobs=options.jobs,
         engine=options.engine or "local",
+        weights=options.weights,
         out=options.out or Path("reproduced"),
     )
     if options.dry_run:
@@ -85,7 +94,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
 
 def refuse_idle(options: argparse.Namespace) -> None:
     """Raises InputError: an option has no effect on a list, or on a table that is only shown."""
-    of_runs = ("seeds", "noise_index", "jobs", "engine", "out", "dry_run")
+    of_runs = ("weights", "seeds", "noise_index", "jobs", "engine", "out", "dry_run")
     for needed, names in (("table", ("data", "rows", "noise", *of_runs)), ("data", of_runs)):
         idle = next((name for name in names if getattr(options, name)), None)
         if getattr(options, needed) is None and idle is not None:

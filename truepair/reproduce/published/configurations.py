@@ -22,12 +22,17 @@ class Configuration:
     """How a row is run.
 
     Attributes:
-        networks: options of `truepair train` beside data, noise and seed, of each run; several answer together.
+        data: the data set it runs on.
+        networks: options of `truepair train` beside data, noise and seed, of each run; several answer together. None
+            at all: the weights are scored as they are.
         remark: what had to be chosen where the print is silent; "" for nothing.
+        weights: the size of CLIP that it begins with; "" where weights are drawn anew.
     """
 
+    data: str
     networks: tuple[str, ...]
     remark: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
         return NotBuilt(FEATURES_OF_CLIP)
     if row.data == "nuswide":
         return NotBuilt("the paper's random 102,000 pairs of NUS-WIDE are not distributed")
+    if method in spec["clip"]["sizes"]:
+        return _of_clip(row, spec)
     if method not in spec["ours"]:
         return NotBuilt(spec["not_built"].get(method, "no such method here"))
     if method == "MSCN" and source_of(row) not in spec["clean"]:
@@ -67,7 +74,17 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
     epochs = words["sgr"].split("--epochs ")[1].split()[0] if "--epochs" in words["sgr"] else "1"
     words["sgr-all"] = words["sgr"].replace("--triplet-warm-up-epochs 0", f"--triplet-warm-up-epochs {epochs}")
     networks = [line.format(**words) for line in spec["ours"][method]]
-    return Configuration(tuple(_for_data(line, row) for line in networks), spec["remarks"].get(method_of(row), ""))
+    remark = spec["remarks"].get(method_of(row), "")
+    return Configuration(source_of(row), tuple(_for_data(line, row) for line in networks), remark)
+
+
+def _of_clip(row: PrintedRow, spec: dict[str, Any]) -> Configuration:
+    """CLIP as it is, or fine-tuned, on pictures in place of features."""
+    size, remarks = spec["clip"]["sizes"][method_of(row)], spec["remarks"]
+    data = f"{source_of(row)}-pictures"
+    if "zero-shot" in f"{row.method} {row.note}":
+        return Configuration(data, (), remarks[f"CLIP ViT-{size}, zero-shot"], size)
+    return Configuration(data, (spec["clip"]["fine_tuned"],), remarks["CLIP, fine-tuned"], size)
 
 
 def _for_data(words: str, row: PrintedRow) -> str:

@@ -17,6 +17,7 @@ from truepair.data.open import format_of, load
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import map_npy
+from truepair.reproduce.published.picture_sets import OTHER_PROTOCOL, check_pictures
 from truepair.reproduce.published.printed import FOLDER
 
 RATE_TOLERANCE = 0.01
@@ -29,12 +30,13 @@ class DataSet:
 
     Attributes:
         name: `f30k`, …; `folder`: what it is called as distributed.
-        layout: "precomp" or "labelled", see docs/data.md.
+        layout: "precomp", "labelled" or "pictures", see docs/data.md.
         splits: split → its images (or pairs) and captions.
         score: name in the tables → options of `truepair evaluate`.
         where: where the field gets it, which files, what sizes.
         train: options that all runs take.
         words: of the vocabulary file that comes with it; 0 where none does.
+        table: of pictures: Karpathy's JSON; `parts`: the folders of pictures beside it.
     """
 
     name: str
@@ -45,6 +47,8 @@ class DataSet:
     where: str
     train: str = ""
     words: int = 0
+    table: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def images(self) -> int:
@@ -79,6 +83,9 @@ class DataSet:
         Raises:
             InputError: with the file, what was expected and what was found.
         """
+        if self.layout == "pictures":
+            check_pictures(self, source)
+            return
         for split, (images, captions) in self.splits.items():
             if self.layout == "precomp":
                 self._check_split(source, split, images, captions)
@@ -108,7 +115,7 @@ class DataSet:
                 expected = " or ".join(f"{number:,}" for number in sorted(allowed))
                 raise InputError(
                     f"{path} has {found:,} {what}; expected {expected}, as in the published {self.folder}. "
-                    "Take the file as it was distributed: other counts are another protocol"
+                    f"{OTHER_PROTOCOL}"
                 )
 
     def _check_pairs(self, source: Path, split: str, pairs: int) -> None:
@@ -118,7 +125,7 @@ class DataSet:
         if found != pairs:
             raise InputError(
                 f"{source} has {found:,} {split} pairs; expected {pairs:,}, as in the published {self.folder}. "
-                "Take the file as it was distributed: other counts are another protocol"
+                f"{OTHER_PROTOCOL}"
             )
 
     def check_index(self, path: Path, rate: float, shuffled: str) -> None:
@@ -150,7 +157,14 @@ def read_data_sets() -> dict[str, DataSet]:
     """All data sets by name."""
     spec = tomllib.loads((FOLDER / "data_sets.toml").read_text(encoding="utf-8"))
     return {
-        name: DataSet(name=name, **{**entry, "splits": {split: tuple(n) for split, n in entry["splits"].items()}})
+        name: DataSet(
+            name=name,
+            **{
+                **entry,
+                "splits": {split: tuple(n) for split, n in entry["splits"].items()},
+                "parts": tuple(entry.get("parts", ())),
+            },
+        )
         for name, entry in spec.items()
     }
 
@@ -163,13 +177,17 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in given:
-        inside = [path] if data_set_at(path) else sorted(path.iterdir()) if path.is_dir() else []
+        itself = data_set_at(path)
+        beside = itself is None or read_data_sets()[itself].layout == "pictures"  # others may lie beside the pictures
+        inside = [path] if itself else []
+        inside += sorted(path.iterdir()) if beside and path.is_dir() else []
         known = [(name, place) for place in inside if (name := data_set_at(place))]
         if not known:
-            names = ", ".join(entry.folder for entry in read_data_sets().values())
+            names = ", ".join(entry.folder for entry in read_data_sets().values() if not entry.table)
+            tables = ", ".join(entry.table for entry in read_data_sets().values() if entry.table)
             raise InputError(
                 f"{path} is none of the data sets of the published tables and holds none; expected a folder named or "
-                f"counted as one of {names}. Check the path"
+                f"counted as one of {names}, or one that holds {tables}. Check the path"
             )
         for name, place in known:
             if name in found:
@@ -181,9 +199,11 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
 def data_set_at(path: Path) -> str | None:
     """The data set a path is, by its name, else by the number of training rows."""
     lower = path.name.lower()
+    if (pictures := pictures_at(path)) is not None:
+        return pictures
     for name, entry in read_data_sets().items():
         named = lower == name or lower == entry.folder.lower()
-        if named and (path.is_dir() or path.is_file()):
+        if named and entry.layout != "pictures" and (path.is_dir() or path.is_file()):
             return name
     if path.is_file() and path.suffix in (".mat", ".npz", ".h5", ".hdf5", ".h5py"):
         words = {"nus": "nuswide10", "xmedianet": "xmedianet", "wiki": "wikipedia"}
@@ -196,6 +216,15 @@ def data_set_at(path: Path) -> str | None:
         precomp = (entry for entry in read_data_sets().values() if entry.layout == "precomp")
         return next((entry.name for entry in precomp if entry.images == rows), None)
     return None
+
+
+def pictures_at(path: Path) -> str | None:
+    """The data set of pictures of which a folder holds the JSON, or a folder of pictures."""
+    if (path / "train_ims.npy").exists():
+        return None
+    sets = (entry for entry in read_data_sets().values() if entry.layout == "pictures")
+    signs = ((entry.name, path / sign) for entry in sets for sign in (entry.table, *entry.parts))
+    return next((name for name, sign in signs if sign.exists()), None)
 
 
 def index_in(folder: Path, data: DataSet, rate: float, shuffled: str) -> Path:

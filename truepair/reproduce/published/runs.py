@@ -14,10 +14,15 @@ from pathlib import Path
 
 from truepair.files import read_file
 from truepair.reproduce.cells import Cell, Places, Record, train, truepair
-from truepair.reproduce.published.configurations import Configuration, NotBuilt, configuration_of, source_of
+from truepair.reproduce.published.configurations import Configuration, NotBuilt, configuration_of
 from truepair.reproduce.published.data_sets import DataSet, index_in, read_data_sets
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
+from truepair.reproduce.published.weights import Weights
 from truepair.reproduce.training import cost_of
+
+NOT_OF_PICTURES = (
+    "the field's index files number the captions of its features, not of pictures; leave out --noise-index"
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Plan:
     Attributes:
         noise: options of `truepair train` that make the noise.
         index: the index file among them, if any.
+        weights: what training begins with, or what is scored as it is; None: drawn anew.
     """
 
     row: PrintedRow
@@ -35,24 +41,45 @@ class Plan:
     source: Path
     noise: tuple[str, ...]
     index: Path | None
+    weights: Weights | None = None
 
-    def words(self, network: str, seed: int) -> list[str]:
-        """Options of `truepair train` of one network, beside the data."""
+    def words(self, network: str, seed: int, *, named: bool = False) -> list[str]:
+        """Options of `truepair train` of one network, beside the data.
+
+        Args:
+            named: weights by their identity, wherever they lie, as runs and records know them.
+        """
         given = [*self.noise, *self.data.train_options(self.source), *self.data.vocabulary_options(self.source)]
+        if self.weights is not None:
+            given += ["--encoder", self.weights.identity if named else str(self.weights.folder)]
         return [*network.split(), *given, "--seed", str(seed)]
+
+    def cells(self, seeds: Sequence[int]) -> list[Cell]:
+        """One a seed; what is not trained has none."""
+        return [self.cell(seed) for seed in seeds] if self.configuration.networks else [self.cell_of_weights()]
 
     def cell(self, seed: int) -> Cell:
         row = self.row
         facts = {"data": row.data, "method": row.method, "noise": row.rate, "seed": seed}
         name = f"{row.data}-{row.rate}-{slug(row.method)}-seed{seed}"
         parts = [
-            " ".join(["truepair train", self.data.name, *self.words(n, seed)]) for n in self.configuration.networks
+            " ".join(["truepair train", self.data.name, *self.words(n, seed, named=True)])
+            for n in self.configuration.networks
         ]
         return Cell(name, facts, "; ".join(parts), lambda places: self.measure(places, seed))
 
+    def cell_of_weights(self) -> Cell:
+        """The weights as they are, without a run."""
+        row, weights = self.row, self.weights
+        assert weights is not None
+        facts = {"data": row.data, "method": row.method, "noise": row.rate}
+        command = f"truepair evaluate {weights.identity} {self.data.name} {self.data.score[row.data]}"
+        name = f"{row.data}-{row.rate}-{slug(row.method)}"
+        return Cell(name, facts, command, lambda places: self.scored([weights.folder]))
+
     def run_name(self, network: str, seed: int) -> str:
         """A name for the run of a network: equal options are one run, in whichever table."""
-        words = self.words(network, seed)
+        words = self.words(network, seed, named=True)
         content = b"" if self.index is None else read_file(self.index)
         digest = hashlib.sha256(" ".join(words).encode() + content).hexdigest()[:8]
         method = words[words.index("--method") + 1]
@@ -67,22 +94,27 @@ class Plan:
                 runs.append(train(str(self.source), self.words(network, seed), path))
         if self.data.layout == "labelled":
             test = json.loads(runs[0].result.read_text(encoding="utf-8"))["test"]
-            figures = {"i2t_map": test["map_i2t"], "t2i_map": test["map_t2i"]}
+            scored: Record = {"figures": {"i2t_map": test["map_i2t"], "t2i_map": test["map_t2i"]}}
         else:
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "figures.json"
-                score = self.data.score[self.row.data].split()
-                truepair("evaluate", *(str(run.path) for run in runs), str(self.source), *score, "--json", str(file))
-                found = json.loads(file.read_text(encoding="utf-8"))
-            figures = {name: found[name] for name in (*RECALLS, "rsum")}
+            scored = self.scored([run.path for run in runs])
         results = [json.loads(run.result.read_text(encoding="utf-8")) for run in runs]
         return {
-            "figures": figures,
+            **scored,
             "runs": [run.path.name for run in runs],
             "realised_noise": results[0].get("mismatch_rate"),
             "index": None if self.index is None else hashlib.sha256(read_file(self.index)).hexdigest(),
             **cost_of(runs),
         }
+
+    def scored(self, models: Sequence[Path]) -> Record:
+        """The recalls of runs, or of weights, answering together."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "figures.json"
+            score = self.data.score[self.row.data].split()
+            truepair("evaluate", *map(str, models), str(self.source), *score, "--json", str(file))
+            found = json.loads(file.read_text(encoding="utf-8"))
+        begun = {} if self.weights is None else {"weights": self.weights.identity}
+        return {"figures": {name: found[name] for name in (*RECALLS, "rsum")}, **begun}
 
 
 @contextmanager
@@ -95,27 +127,38 @@ def alone(run: Path) -> Iterator[None]:
 
 
 def plans(
-    table: PrintedTable, rows: Sequence[PrintedRow], sources: dict[str, Path], index: Path | None = None
+    table: PrintedTable,
+    rows: Sequence[PrintedRow],
+    sources: dict[str, Path],
+    index: Path | None = None,
+    weights: dict[str, Weights] | None = None,
 ) -> Iterator[Plan | tuple[PrintedRow, str]]:
     """A plan for each row, or the row and why it is not run.
 
     Args:
         sources: data set → where it lies.
         index: folder of the field's index files; None: noise is drawn by the seed.
+        weights: size of CLIP → the weights of it.
 
     Raises:
         InputError: an index file is missing or of something else.
     """
     for row in rows:
         found = configuration_of(table, row)
-        source = sources.get(source_of(row))
         if isinstance(found, NotBuilt):
             yield row, f"not built: {found.reason}"
-        elif source is None:
-            yield row, f"no data: {source_of(row)}"
+            continue
+        source = sources.get(found.data)
+        begun = (weights or {}).get(found.weights)
+        if source is None:
+            yield row, f"no data: {found.data}"
+        elif found.weights and begun is None:
+            yield row, f"no weights: CLIP ViT-{found.weights}"
+        elif index is not None and row.noise and found.weights:
+            yield row, NOT_OF_PICTURES
         else:
-            data = read_data_sets()[source_of(row)]
-            yield Plan(row, found, data, source, *noise_of(table, row, data, index))
+            data = read_data_sets()[found.data]
+            yield Plan(row, found, data, source, *noise_of(table, row, data, index), begun)
 
 
 def noise_of(
