@@ -93,6 +93,17 @@ def test_every_printed_row_resolves_to_what_it_says(coco, clips):
     assert sum(is_clip(table, row) for table in read_printed().values() for row in table.rows) == 17
 
 
+def test_runs_know_the_weights_wherever_they_lie(coco, clips, tmp_path):
+    copy, other = tmp_path / "copy", write_model(tmp_path / "other", seed=1)
+    shutil.copytree(clips["B/32"], copy)
+    table = printed_table("crcl-3")
+    names = []
+    for folder in (clips["B/32"], copy, other):
+        (plan,) = planned(table, asked(coco, rates=["0.2"], weights=[str(folder)]))[0]
+        names.append(plan.run_name(plan.configuration.networks[0], 0))
+    assert names[0] == names[1] != names[2]
+
+
 def test_what_the_docs_count_as_not_built_is_so():
     tables = read_printed().values()
     left = sum(isinstance(configuration_of(table, row), NotBuilt) for table in tables for row in table.rows)
@@ -263,4 +274,6 @@ def test_pictures_are_found_beside_other_data(coco, tmp_path):
     assert find_sources([coco]) == {"coco-pictures": coco, "f30k": coco / "f30k_precomp"}
     (tmp_path / "other").mkdir()
     np.save(tmp_path / "other" / "train_ims.npy", np.zeros((113287, 1, 1), np.float16))
+    assert find_sources([tmp_path])["coco"] == tmp_path / "other"
+    shutil.copy(coco / "dataset_coco.json", tmp_path / "other")  # features, with the JSON they were made by
     assert find_sources([tmp_path])["coco"] == tmp_path / "other"
