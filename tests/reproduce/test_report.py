@@ -21,6 +21,8 @@ def copy(tmp_path):
     for file in {"README.md", *pictures, *pages, *(section.file for section in SECTIONS)}:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
+    shutil.copytree(ROOT / "docs" / "methods", tmp_path / "docs" / "methods")
+    shutil.copy(ROOT / "docs" / "methods.md", tmp_path / "docs" / "methods.md")
     shutil.copytree(ROOT / "results", tmp_path / "results")
     return tmp_path
 

@@ -15,6 +15,7 @@ from truepair.reproduce.records import text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.grand import grand, page_of
+from truepair.reproduce.render.method_pages import method_pages
 from truepair.reproduce.render.reviews import reviews
 from truepair.reproduce.render.values import divisions, values
 from truepair.reproduce.tables import Filled, read_specs
@@ -26,6 +27,8 @@ RENDER: dict[str, Callable[..., str]] = {
     render.__name__: render
     for render in (values, divisions, analyses, audits, embedding_audits, retraining, reviews, grand)
 }
+METHODS = "departures"
+"""The table that the pages of the methods show."""
 PRINT = "print"
 """The name of the page that shows the figures of the papers, beside the names of tables."""
 
@@ -45,6 +48,9 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
             if "picture" in section.options:
                 path = (root / section.file).with_name(section.options["picture"])
                 changes += put_picture(path, section.render, filled[0], check=check)
+    if METHODS in names:
+        for name, page in method_pages(fill(root, METHODS)).items():
+            changes += put_page(root / "docs" / name, page, check=check)
     if PRINT in names:
         changes += put_text(root / "docs" / "print.md", "check of print", check_of_print(), check=check)
     return changes
@@ -85,6 +91,7 @@ def put_page(path: Path, page: str, *, check: bool = False) -> list[str]:
     if path.exists() and path.read_text(encoding="utf-8") == page:
         return []
     if not check:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_text_atomically(path, page)
     return [f"{path}: it shows other records"]
 

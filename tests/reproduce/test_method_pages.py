@@ -1,0 +1,80 @@
+"""The pages of the methods: equations have functions, tables named exist, and changes are paired by seed."""
+
+import argparse
+import re
+from dataclasses import fields
+from importlib import import_module
+from operator import attrgetter
+
+import pytest
+
+import truepair
+from truepair.cli.options import add_options, given_options
+from truepair.methods import METHODS
+from truepair.reproduce.figures.figure import read_figures
+from truepair.reproduce.render.method_pages import AGAINST, changed, method_pages, row_of
+from truepair.reproduce.tables import Filled, read_specs
+
+PRINTED = [name for name in METHODS if METHODS[name].method.printed is not None]
+FIVE = ["crcl", "gsc", "ugncl", "disncl", "uot-rcl"]
+TABLE = read_specs()[0]["departures"]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_equation_has_its_function_and_every_table_named_exists(name):
+    preset = truepair.as_printed(name).preset
+    for place in preset.equations.values():
+        module, _, function = place.partition(":")
+        assert callable(attrgetter(function)(import_module(f"truepair.{module}")))
+    known = {option.name for option in fields(METHODS[name].options)}
+    for how in preset.rows.values():
+        for word in re.findall(r"`([^`]+)`", how):
+            option = re.match(rf"--{name}-([\w-]+)", word)
+            if option:
+                assert option[1].replace("-", "_") in known
+            elif re.fullmatch(r"[a-z]+-[0-9a-z-]+", word):
+                assert word in {*read_specs()[0], *read_figures()}
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_every_departure_of_an_option_of_the_five_has_its_row(name):
+    rows = {cell.facts["method"] for cell in TABLE.cells}
+    options = [each.option for each in truepair.as_printed(name).departures if each.option.startswith("method.")]
+    assert {row_of(name, option) for option in options} <= rows
+    assert set(AGAINST.values()) <= rows
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_a_row_changes_the_option_to_the_printed_value(name):
+    """The command of the row, read as train reads it, gives the printed value."""
+    for each in truepair.as_printed(name).departures:
+        if each.option.startswith("method."):
+            row = row_of(name, each.option)
+            command = next(cell.command for cell in TABLE.cells if cell.facts["method"] == row)
+            parser = argparse.ArgumentParser()
+            add_options(parser, name, METHODS[name].options, prefix=f"{name}-")
+            arguments, _ = parser.parse_known_args(command.split())
+            given = given_options(arguments, METHODS[name].options, prefix=f"{name}-")
+            assert given[each.option.partition(".")[2]] == each.printed
+
+
+def record(method, seed, rsum):
+    return {"cell": {"method": method, "seed": seed}, "result": {"test": {"rsum": rsum}}}
+
+
+def test_differences_are_paired_by_seed():
+    (each,) = (one for one in truepair.as_printed("ugncl").departures if one.option == "method.tolerance")
+    rows = {
+        "ugncl": [record("ugncl", 0, 200.0), record("ugncl", 1, 300.0), record("ugncl", 2, 400.0)],
+        "ugncl-tolerance": [record("ugncl-tolerance", 1, 290.0), record("ugncl-tolerance", 2, 386.0)],
+    }
+    assert changed("ugncl", each, rows, "result.test.rsum") == "−12.0 ± 2.8"
+    assert changed("ugncl", each, {**rows, "ugncl-tolerance": []}, "result.test.rsum") == "–"
+    assert changed("ugncl", each, {**rows, "ugncl": rows["ugncl"][:2]}, "result.test.rsum") == "−10.0 (one seed)"
+
+
+def test_every_method_has_its_page_and_its_line():
+    pages = method_pages(Filled(TABLE, []))
+    assert set(pages) == {"methods.md", *(f"methods/{name}.md" for name in METHODS)}
+    for name in METHODS:
+        assert f"(methods/{name}.md)" in pages["methods.md"]

@@ -1,0 +1,153 @@
+"""A page of each method (`docs/methods/NAME.md`): what its paper prints, where the defaults differ, and what that
+changes; and the page that lists them (`docs/methods.md`).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from truepair.methods import METHODS, build_method
+from truepair.methods.preset import Preset
+from truepair.reproduce.cells import Record
+from truepair.reproduce.records import figure_of
+from truepair.reproduce.tables import Filled
+from truepair.training.as_printed import AsPrinted, Departure, as_printed
+
+LIST = """\
+# The methods
+
+A page each. That of a paper's method has every setting of the print that options express, as one value:
+`truepair.as_printed("gsc")`, or `--as-printed` on the command line. It says where a default here is another, why, and
+what the printed one changes; what the print does not say, so that the default stands; and what it says and no option
+expresses yet. "As printed" is true but for the last. It also has which function computes which equation, and how the
+rows of the paper's tables and its figures are run (names of tables and figures are those of
+`python -m truepair.reproduce`; [results.md](results.md) has the results that are there).
+
+Made from the presets beside the methods and from records (`python -m truepair.reproduce report`); a test says whether
+they are current.
+
+| method | source | engines of the paper | defaults that differ |
+|---|---|---|---|
+"""
+GROUPS = {"training.optimizer": "optimizer", "training.weight_decay": "optimizer", "augmentation": "augmentation"}
+"""Departures that are measured together: an option, or all of a part."""
+AGAINST = {"gsc-exchange": "gsc-co-train"}
+"""Rows that are compared with another one than the defaults."""
+MEASURED = {
+    "result.test.rsum": ("test rSum, `fashion_precomp`, 40 % of the captions shuffled", 1),
+    "result.test.map": ("test mAP, `wikipedia`, 40 % of the labels wrong", 3),
+}
+"""Figure → what it is, and its digits."""
+
+
+def method_pages(shown: Filled) -> Mapping[str, str]:
+    """The text of every page, by its path below `docs/`."""
+    rows = {record["cell"]["method"]: [] for record in shown.records}  # type: dict[str, list[Record]]
+    for record in shown.records:
+        rows[record["cell"]["method"]].append(record)
+    pages = {f"methods/{name}.md": page(name, rows) for name in METHODS}
+    return {"methods.md": LIST + "".join(f"{line}\n" for line in map(listed, METHODS)), **pages}
+
+
+def listed(name: str) -> str:
+    """The method's line of the list."""
+    link = f"[`{name}`](methods/{name}.md)"
+    if METHODS[name].method.printed is None:
+        return f"| {link} | our own: [its page](truepair-method.md) | | |"
+    printed = as_printed(name)
+    return f"| {link} | {printed.preset.source} | {', '.join(printed.preset.models)} | {len(printed.departures)} |"
+
+
+def page(name: str, rows: Mapping[str, list[Record]]) -> str:
+    """The page of one method."""
+    kept_of_pairs = f"Kept of every pair: {', '.join(kept(name))}."
+    if METHODS[name].method.printed is None:
+        own = "Our own; nothing is printed of it but [its page](../truepair-method.md)."
+        return "\n".join([f"# `{name}`", "", own, "", kept_of_pairs, ""])
+    printed = as_printed(name)
+    preset = printed.preset
+    lines = [f"# `{name}`", "", f"Source: {preset.source}.", f"Engines: {', '.join(preset.models)}.", ""]
+    lines += departures(printed, rows)
+    for title, entries in (
+        (
+            "Equation → function",
+            [f"- {what}: `truepair.{at.replace(':', '.')}`" for what, at in preset.equations.items()],
+        ),
+        ("Tables and figures", [f"- {row}: {how}" for row, how in preset.rows.items()]),
+        ("For other data", for_other_data(preset)),
+        ("Not said", [f"- {entry}" for entry in preset.silent]),
+        ("Not expressed", [f"- {entry}" for entry in preset.not_expressed]),
+    ):
+        lines += ["", f"**{title}**", "", *entries] if entries else []
+    return "\n".join([*lines, "", kept_of_pairs, ""])
+
+
+def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator[str]:
+    """The defaults that differ, each with its reason and, where it was measured, what the printed one changes."""
+    base = rows.get(printed.name, [])
+    figure = next((name for name in MEASURED if base and figure_of(base[0], name) is not None), None)
+    if figure is not None:
+        what, _ = MEASURED[figure]
+        yield f"The last column: {what}, with the printed value in place of the default alone, minus that of the"
+        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`)."
+        yield ""
+    yield "| option | as printed | default | why the default is another | the printed one changes |"
+    yield "|---|---|---|---|---|"
+    for each in printed.departures:
+        option = "--model" if each.option == "model" else f"`{each.option}`"
+        change = "–" if figure is None else changed(printed.name, each, rows, figure)
+        yield f"| {option} | {value(each.printed)} | {value(each.default)} | {each.reason} | {change} |"
+
+
+def row_of(name: str, option: str) -> str:
+    """The row of the table `departures` that has an option of a method as printed."""
+    part, _, word = option.partition(".")
+    return f"{name}-{GROUPS.get(option, GROUPS.get(part, word)).replace('_', '-')}"
+
+
+def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure: str) -> str:
+    """The paired difference over the seeds that both have; – where none was run."""
+    row = row_of(name, each.option)
+    found, against = (
+        {record["cell"]["seed"]: figure_of(record, figure) for record in rows.get(which, [])}
+        for which in (row, AGAINST.get(row, name))
+    )
+    differences = [found[seed] - against[seed] for seed in sorted(found.keys() & against.keys())]  # type: ignore[operator]
+    if not differences:
+        return "–"
+    digits = MEASURED[figure][1]
+    mean = f"{statistics.fmean(differences):+.{digits}f}".replace("-", "−")
+    if len(differences) == 1:
+        return f"{mean} (one seed)"
+    return f"{mean} ± {statistics.stdev(differences):.{digits}f}"
+
+
+def for_other_data(preset: Preset) -> list[str]:
+    return [
+        f"- `--printed-for {data}`: "
+        + ", ".join(f"{option} {value(chosen)}" for part in change.values() for option, chosen in part.items())
+        for data, change in preset.for_data.items()
+    ]
+
+
+def value(option: Any) -> str:
+    if hasattr(option, "gives_vectors"):
+        return f"{option.name}: " + ", ".join(f"{key} {item}" for key, item in asdict(option).items())
+    return "from other settings" if option is None else f"{option:g}" if isinstance(option, float) else str(option)
+
+
+def kept(name: str) -> Iterator[str]:
+    """What the method keeps of every pair: the columns `memory_…` of a run's table."""
+    import torch
+
+    from truepair.correspondence import CorrespondenceMemory
+    from truepair.correspondence.memory import GivenClasses
+
+    method, memory = build_method(name), CorrespondenceMemory(2, GivenClasses(torch.tensor([0, 1]), 2))
+    method.prepare(memory)
+    for field in memory.tensors():
+        known = method.fields.get(field)
+        yield f"`memory_{field}` ({known.name})" if known else f"`memory_{field}`"
