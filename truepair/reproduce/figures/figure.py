@@ -16,6 +16,7 @@ from truepair.reproduce.figures.from_records import against_noise, beliefs_by_ep
 from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
 from truepair.reproduce.figures.of_pairs import agreements, queries
+from truepair.reproduce.figures.of_proposals import precision_of_proposals
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
@@ -25,7 +26,16 @@ OF_RECORDS: dict[str, Callable[..., Drawn]] = {
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
     draw.__name__: draw
-    for draw in (histograms, corrected_labels, plane_of_classes, subspaces, agreements, queries, ranks_of_disbelieved)
+    for draw in (
+        histograms,
+        corrected_labels,
+        plane_of_classes,
+        subspaces,
+        agreements,
+        queries,
+        ranks_of_disbelieved,
+        precision_of_proposals,
+    )
 }
 
 
@@ -35,7 +45,7 @@ class FigureSpec:
 
     Attributes:
         paper: which figure of which paper it is ours of.
-        draw: a function of `from_records`, `from_runs`, `of_pairs` or `of_disbelieved`.
+        draw: a function of `from_records`, `from_runs`, `of_pairs`, `of_disbelieved` or `of_proposals`.
         table: whose records are drawn.
         where: facts that these have.
         rows: names of rows of the table, separated by spaces, in the order of the legend.
