@@ -261,7 +261,7 @@ class Method(ABC):
     learns_from_labels: ClassVar[bool] = False
     single_stage: ClassVar[Mapping[str, Any]] = {}
     needs_vectors: ClassVar[bool] = False
-    reads_beside: ClassVar[bool] = False
+    reads_beside: bool = False
     least_trusted: ClassVar[int] = 0
     networks: int = 1
     head_width: int = 0

@@ -17,9 +17,11 @@ from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.correspondence.division import Part, upper_group
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
+from truepair.losses.proposed import proposed_partner
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
 from truepair.methods.pair_field import PairField
 from truepair.methods.truepair.options import TruePairConfig
+from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
 
 HALF = 0.5
@@ -31,7 +33,8 @@ PIECE = 0.8
 class TruePair(Method):
     """Two stages, each from a fresh network: the first makes labels and a teacher, the second learns of both.
 
-    The label y of every pair lives in the memory as `label`. The model is the average of the weights.
+    The label y of every pair lives in the memory as `label`. The model is the average of the weights. With partners the
+    memory also holds the pair whose caption is proposed for a disbelieved pair's image, and its probability.
     """
 
     name = "truepair"
@@ -41,11 +44,15 @@ class TruePair(Method):
         "label": PairField("label", "y"),
         "credit": PairField("credit", r"\hat{y}"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
+        "partner": PairField("pair of the proposed caption", unit=False, shown="never"),
+        "partner_probability": PairField("probability of the proposed caption"),
     }
 
     def __init__(self, config: TruePairConfig) -> None:
         super().__init__(config)
         self.auxiliary = AuxiliaryTeachers(config)
+        self.reads_beside = config.partners == "proposed"
+        self.seen: dict[str, Tensor] = {}  # vectors of all pairs by the teacher, until partners are proposed
 
     @property
     def similarity_temperature(self) -> float:
@@ -68,6 +75,30 @@ class TruePair(Method):
         memory.register("label", 1.0)  # every pair counts as matched at first
         memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
+        if self.reads_beside:
+            memory.register("partner", torch.arange(memory.count))
+            memory.register("partner_probability", 0.0)
+
+    def surveys(self, position: EpochPosition) -> bool:
+        """Where a teacher is new, it looks for partners."""
+        return self.reads_beside and position.stage > 0 and position.epoch == 1
+
+    def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        """The vectors of the disbelieved pairs by the teacher, captions in the scale in which the network learns."""
+        assert isinstance(forward.auxiliary, Teachers)
+        factor = forward.networks[0].engine.learning_factor
+        disbelieved = (memory.read("credit") == 0).cpu()
+        place = disbelieved.long().cumsum(dim=0) - 1
+        ids = forward.batch.ids.cpu()
+        wanted = disbelieved[ids]
+        network = forward.through(forward.auxiliary.before)
+        for name, vectors in (
+            ("images", network.engine.image_vectors(network.images)),
+            ("texts", factor * network.engine.text_vectors(network.texts)),
+        ):
+            if name not in self.seen or len(self.seen[name]) != int(disbelieved.sum()):
+                self.seen[name] = torch.zeros(int(disbelieved.sum()), vectors.shape[1])
+            self.seen[name][place[ids[wanted]]] = vectors.float().cpu()[wanted]
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """y ← β y + (1 − β) p̂, once an epoch from p̂ as last seen; at first y ← p̂."""
@@ -77,9 +108,19 @@ class TruePair(Method):
             momentum = 0.0 if first else self.config.momentum
             label = momentum * label + (1 - momentum) * memory.read("seen_probability")
             memory.write("label", None, label)
+        proposed = self.look_for_partners(memory) if self.surveys(position) else {}
         credit = self.credit_of(label)
         memory.write("credit", None, credit)
-        return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean())}
+        return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
+
+    def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
+        """The teacher's proposals for the pairs that it has seen disbelieved."""
+        pool = (memory.read("credit") == 0).nonzero()[:, 0]
+        place, probability = propose(self.seen["images"], self.seen["texts"], temperature=self.config.temperature)
+        self.seen = {}
+        memory.write("partner", None, torch.arange(memory.count).index_copy(0, pool, pool[place]))
+        memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
+        return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
 
     def credit_of(self, label: Tensor) -> Tensor:
         """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved."""
@@ -96,6 +137,8 @@ class TruePair(Method):
         credit = memory.read("credit", ids).to(similarity.device)
         disbelieved = credit == 0
         loss = active_complementary(similarity, credit, temperature=config.temperature, scale=config.scale)
+        if self.reads_beside and position.stage:
+            loss = loss + self.partner_loss(forward, disbelieved, memory)
         if not position.stage or not config.distillation:
             return BatchLoss(loss, {})
         taught = batch_distillation(
@@ -108,6 +151,21 @@ class TruePair(Method):
         if config.taught == "disbelieved":
             taught = taught * disbelieved
         return BatchLoss(loss + config.distillation * taught, {"distillation": float(taught.detach().mean())})
+
+    def partner_loss(self, forward: Forward, disbelieved: Tensor, memory: CorrespondenceMemory) -> Tensor:
+        """What is learned of the proposed captions, as far as the teacher finds them probable, (B,); 0 without one."""
+        similarity, ids = forward.similarity, forward.batch.ids.cpu()
+        probability = memory.read("partner_probability", ids).to(similarity) * disbelieved
+        places = probability.nonzero()[:, 0]
+        if not len(places):
+            return 0 * similarity.diagonal()
+        partner = memory.read("partner", ids[places.cpu()]).long()
+        network, beside = forward.networks[0], forward.beside(partner).networks[0]
+        engine = network.engine
+        proposed = engine.as_similarity(at_least_single(engine.scores(network.images, beside.texts)))
+        own = ((ids[places.cpu()][:, None] == ids) | (partner[:, None] == ids)).to(places.device)
+        learned = proposed_partner(similarity, proposed, places, no_candidate=own, temperature=self.config.temperature)
+        return torch.zeros_like(probability).index_add(0, places, probability[places] * learned)
 
     @torch.no_grad()
     def target(self, forward: Forward) -> Tensor:

@@ -26,6 +26,11 @@ class TruePairConfig(Options):
         "removed",
         "whether what the teacher says of a disbelieved pair covers its own two items: as of any others, or not at all",
     )
+    partners: Literal["proposed", "none"] = option(
+        "none",
+        "whether a disbelieved pair's image also learns the caption that the teacher finds most probable for it among "
+        "those of all disbelieved pairs, as far as the teacher does",
+    )
     average_epochs: float = option(
         1.0, "epochs that the moving average of the weights looks back; 0: no average, the weights as they are", least=0
     )
@@ -52,4 +57,9 @@ class TruePairConfig(Options):
             raise InputError(
                 f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen labels, or "
                 "its labels stay as they are"
+            )
+        if self.partners == "proposed" and self.pieces == ():
+            raise InputError(
+                "partners are proposed by the teacher that a stage before the last one leaves, and pieces say there is "
+                "none; leave pieces out"
             )
