@@ -106,7 +106,7 @@ def test_the_division_is_that_of_the_beta_mixture():
     draw = torch.Generator().manual_seed(0)
     losses = torch.cat([0.1 + 0.03 * torch.randn(300, generator=draw), 0.5 + 0.1 * torch.randn(200, generator=draw)])
     scaled = ((losses - losses.min()) / (losses.max() - losses.min())).double().numpy()
-    method = build_method("bicro", {"co_train": False})
+    method = build_method("bicro", {"mixture": "beta", "co_train": False})
     memory = remembering(method, 500, loss=losses)
     record = method.start_epoch(position(), memory)
     expected = fit_beta_mixture(1 - scaled).posterior(1 - scaled)

@@ -148,7 +148,7 @@ def test_the_division_is_that_of_the_mixture_of_scaled_losses():
 
 
 def test_one_group_of_losses_calls_nobody_noisy(caplog):
-    method = build_method("ncr")
+    method = build_method("ncr", {"mixture": "normal"})
     losses = torch.randn(400, generator=torch.Generator().manual_seed(0)).abs()
     memory = remembering(method, 400, loss=losses, loss_b=torch.zeros(400), weight=torch.zeros(400))
     method.start_epoch(position(), memory)

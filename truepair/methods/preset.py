@@ -81,6 +81,12 @@ ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two tog
 
 DECAY_ONCE = {"decay_every": None, "decay_factor": 0.1}
 
+NEAR_LOSSES = (
+    "of losses so near each other the mixture of largest likelihood shows no two groups, no pair is called noisy, and "
+    "the hardest negatives of all pairs undo the warm-up"
+)
+"""Why losses are divided by the few steps of the released codes: five methods do so."""
+
 LABEL_TRAINING = {
     "epochs": 100,
     "batch_size": 100,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, NEAR_LOSSES, Preset, sgraf
 
 PRINTED = Preset(
     source="BiCro (CVPR 2023) and the scripts of its released code, which are the same for all data",
@@ -27,7 +27,11 @@ PRINTED = Preset(
         "optimizer": "adam",
         "weight_decay": 0.0,
     },
-    reasons={**COMMON, "method.warm_up_epochs": "a quarter of the default epochs, as NCR's and DECL's"},
+    reasons={
+        **COMMON,
+        "method.warm_up_epochs": "a quarter of the default epochs, as NCR's and DECL's",
+        "method.mixture": NEAR_LOSSES,
+    },
     silent=(
         "the mixture of the tables: beta in the released scripts, normal by its code's default (mixture)",
         "the beta mixture is fitted to the largest likelihood found, and the group of the lower mean is clean; the "

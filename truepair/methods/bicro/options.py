@@ -20,7 +20,7 @@ class BiCroConfig(Options):
     warm_up_share: float = option(0.3, "share of each batch that the warm-up trains on", above=0, most=1)
     threshold: float = option(0.5, "pairs of a posterior above this are clean", **SHARE)
     mixture: Literal["beta", "normal", "released"] = option(
-        "beta",
+        "released",
         "the mixture of the losses: two beta distributions or two normal ones, asked whether there are two groups; or "
         "normal ones by a few steps, as the released code, believed unasked",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truepair.data.config import Augmentation
 from truepair.engines.config import GlobalConfig
-from truepair.methods.preset import CLIPPING, COMMON, Preset
+from truepair.methods.preset import CLIPPING, COMMON, NEAR_LOSSES, Preset
 
 PRINTED = Preset(
     source="IN²R (ICML 2026), the defaults of its released code",
@@ -30,7 +30,7 @@ PRINTED = Preset(
         "decay_factor": 0.1,
     },
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
-    reasons=COMMON,
+    reasons={**COMMON, "method.mixture": NEAR_LOSSES},
     silent=(
         "k: 1 by default of the released code, 5 in the name of a run; and each direction of rematching has a switch "
         "there, off by default: here both are on",

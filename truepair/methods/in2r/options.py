@@ -18,7 +18,7 @@ class IN2RConfig(Options):
     warm_up_epochs: int = option(1, "first epochs, with the robust loss on all pairs", least=0)
     threshold: float = option(0.5, "pairs of a posterior above this are clean", **SHARE)
     mixture: Literal["normal", "beta", "released"] = option(
-        "normal",
+        "released",
         "the mixture of the losses: two normal distributions or two beta ones, asked whether there are two groups; or "
         "normal ones by a few steps, as released, believed unasked",
     )

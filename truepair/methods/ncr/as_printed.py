@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, NEAR_LOSSES, Preset, sgraf
 
 PRINTED = Preset(
     source="NCR (NeurIPS 2021) and its released code, settings of Flickr30K",
@@ -29,7 +29,7 @@ PRINTED = Preset(
         "coco": {"method": {"warm_up_epochs": 10}, "training": {"epochs": 30, "decay_after": 20}},
         "cc152k": {"method": {"warm_up_epochs": 10}, "training": {"epochs": 50, "decay_after": 40}},
     },
-    reasons=COMMON,
+    reasons={**COMMON, "method.mixture": NEAR_LOSSES},
     silent=(
         "how the mixture is fitted: to the largest likelihood; the released code takes ten steps (mixture released), "
         "and calls 1 % of the pairs noisy where it finds none",

@@ -19,7 +19,7 @@ class NCRConfig(Options):
     )
     threshold: float = option(0.5, "pairs of a posterior above this are clean", **SHARE)
     mixture: Literal["normal", "released"] = option(
-        "normal",
+        "released",
         "the mixture of the losses: two normal distributions of largest likelihood, and asked whether there are two "
         "groups; or as released, a few steps of expectation maximisation, believed unasked",
     )

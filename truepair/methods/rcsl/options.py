@@ -25,7 +25,7 @@ class RCSLConfig(Options):
     warm_up_epochs: int = option(5, "first epochs, in which all pairs count as paired", least=0)
     threshold: float = option(0.5, "pairs of a posterior above this are paired", **SHARE)
     mixture: Literal["normal", "beta", "released"] = option(
-        "normal",
+        "released",
         "the mixture of the losses that stands for the paper's knowledge of what is paired: two normal distributions "
         "or two beta ones, asked whether there are two groups; or normal ones by a few steps, believed unasked",
     )
