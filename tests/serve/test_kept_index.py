@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import truepair
+from truepair.search.embedder import EncoderEmbedder, GivenVectors
 from truepair.serve.kept_index import kept_index, place
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed: pip install 'truepair[serve]'")
@@ -46,6 +47,14 @@ def test_another_model_and_other_pairs_have_indexes_of_their_own(model_and_pairs
     next(iter(embedder.model.engine.parameters())).data.add_(1e-3)
     embedder.__dict__.pop("_digest", None)
     assert place(embedder, pairs) != here
+
+
+def test_vectors_that_are_given_or_in_the_cache_are_not_kept_again(model_and_pairs, monkeypatch):
+    embedder, pairs = model_and_pairs
+    monkeypatch.setattr(embedder, "computes", False)
+    assert len(asked(embedder, pairs).search("a red card", k=24)) == 24
+    assert not place(embedder, pairs).exists()
+    assert not EncoderEmbedder.computes and not GivenVectors.computes
 
 
 @pytest.mark.parametrize("name", ["images.npy", "captions.parquet", "index.json"])

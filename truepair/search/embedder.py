@@ -22,7 +22,8 @@ class Embedder(ABC):
     Attributes:
         exact: the inner product is the similarity; else the first hits are to be compared by `similarities`.
         reads_words: whether any words can be asked for; else only captions of the data, which have vectors.
-        computes: whether vectors take time to make, so that they are worth keeping.
+        computes: whether vectors are made when they are asked for, so that they are worth keeping; else they are given,
+            or in the cache already.
     """
 
     exact: bool = True
@@ -93,6 +94,8 @@ def described(picture: Picture, encoder: Encoder) -> Images:
 
 class EncoderEmbedder(Embedder):
     """A model of images and texts as it is (CLIP, SigLIP, …)."""
+
+    computes = False
 
     def __init__(self, encoder: ImageTextEncoder) -> None:
         self.encoder = encoder
