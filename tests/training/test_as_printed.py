@@ -101,7 +101,7 @@ OPTIONS = {
         "least_negatives": 5,
     },
     "ncr": {
-        "margin": 0.2, "curve": 10.0, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "normal",
+        "margin": 0.2, "curve": 10.0, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "released",
         "noisy_from": 0.5, "co_train": True,
     },
     "bicro": {
@@ -125,7 +125,7 @@ OPTIONS = {
     },
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "warm_up_epochs": 1, "threshold": 0.5,
-        "mixture": "normal", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
+        "mixture": "released", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
     },
     "rcsl": {
         "margin": 0.2, "temperature": 0.03, "align_weight": 1.0, "uniform_weight": 1.0, "mining_weight": 1.0,

@@ -40,6 +40,8 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
+        "the mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
+        "believed unasked",
         "anchors come from the clean pairs of the batch, as released; in the paper from a clean set of the whole data",
         "the released code writes the labels of clean pairs to other places than theirs, and ranks texts for an image "
         "by the margin of the negative's pair; here each pair has its own label, both ways",

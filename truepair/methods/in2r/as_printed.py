@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truepair.data.config import Augmentation
 from truepair.engines.config import GlobalConfig
-from truepair.methods.preset import CLIPPING, COMMON, NEAR_LOSSES, Preset
+from truepair.methods.preset import CLIPPING, COMMON, Preset
 
 PRINTED = Preset(
     source="IN²R (ICML 2026), the defaults of its released code",
@@ -15,7 +15,7 @@ PRINTED = Preset(
         "intra_modal_margin": 0.3,
         "warm_up_epochs": 1,
         "threshold": 0.5,
-        "mixture": "normal",
+        "mixture": "released",
         "neighbours": 5,
         "bank": 65536,
         "rematch_weight": None,
@@ -30,7 +30,7 @@ PRINTED = Preset(
         "decay_factor": 0.1,
     },
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
-    reasons={**COMMON, "method.mixture": NEAR_LOSSES},
+    reasons=COMMON,
     silent=(
         "k: 1 by default of the released code, 5 in the name of a run; and each direction of rematching has a switch "
         "there, off by default: here both are on",

@@ -45,6 +45,8 @@ PRINTED = Preset(
     ),
     not_expressed=(
         ENCODERS,
+        "the mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
+        "believed unasked",
         "the learned cost: there a linear map of a row of the batch, which depends on the order of its pairs, starts "
         "at 1 − S and is taught to be 0 for clean pairs, with nothing to keep other costs up; here the cost is 1 − S",
         "dev may choose an epoch of the warm-up there",
