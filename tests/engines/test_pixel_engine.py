@@ -4,12 +4,11 @@ import pytest
 
 import truepair
 from tests.engines.pixel_engine import PixelConfig
-from tests.training.test_resume import Stop, assert_same_run
+from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.audit import AuditOptions
 from truepair.cli.main import main
 from truepair.engines import ENGINES
 from truepair.errors import InputError
-from truepair.training import loop
 from truepair.training.fit import open_run
 from truepair.training.setup import Setup
 
@@ -50,18 +49,8 @@ def test_it_is_evaluated_as_it_was_scored(splits, run):
 
 @pytest.mark.parametrize("batches", [1, 10])
 def test_it_resumes_exactly(splits, run, tmp_path, monkeypatch, batches):
-    train_batch, done = loop.Training._train_batch, []
-
-    def dying(self, *arguments):
-        if len(done) == batches:
-            raise Stop
-        done.append(1)
-        return train_batch(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Training, "_train_batch", dying)
-        with pytest.raises(Stop):
-            fit(splits, tmp_path / "run")
+    with stopped_after(monkeypatch, batches):
+        fit(splits, tmp_path / "run")
     resumed = fit(splits, tmp_path / "run", resume=True)
     assert_same_run(resumed.path, run.path, texts=("metrics.jsonl", "result.json"))
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 import truepair
-from tests.training.test_resume import Stop, assert_same_run
+from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import upper_group
 from truepair.engines.config import GlobalConfig, SGRConfig
@@ -19,7 +19,6 @@ from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.ablation import NOTHING, PARTS
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
-from truepair.training import loop
 from truepair.training.setup import Setup
 
 PAIRS = 6
@@ -250,19 +249,8 @@ def test_the_teacher_is_what_the_first_stage_left_and_stays_as_it_is(tiny, tmp_p
 def test_a_run_cut_off_in_either_stage_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, batches):
     method = build_method("truepair", {"pieces": (3,), "average_epochs": 0.5})
     whole = fit(tiny, tmp_path / "whole", method)
-    train_batch, left = loop.Training._train_batch, [batches]
-
-    def dying(self, state, position, batch):
-        if not left[0]:
-            state.save(self.folder.checkpoint)
-            raise Stop
-        left[0] -= 1
-        return train_batch(self, state, position, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Training, "_train_batch", dying)
-        with pytest.raises(Stop):
-            fit(tiny, tmp_path / "cut", method)
+    with stopped_after(monkeypatch, batches, saved=True):
+        fit(tiny, tmp_path / "cut", method)
     assert_same_run(fit(tiny, tmp_path / "cut", method, resume=True).path, whole.path)
 
 

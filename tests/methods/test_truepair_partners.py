@@ -6,14 +6,13 @@ import torch
 
 import truepair
 from tests.methods.test_truepair import CREDIT, IDS, SMALL, GivenForward, fit, similarity_of
-from tests.training.test_resume import Stop, assert_same_run
+from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.engines.config import SGRConfig
 from truepair.losses.proposed import proposed_partner
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.partners import propose
-from truepair.training import loop
 from truepair.training.setup import Setup
 
 TAU = 0.05
@@ -195,17 +194,6 @@ def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, b
     method = build_method("truepair", {"pieces": (3,), "partners": "proposed"})
     monkeypatch.setattr(type(method), "credit_of", lambda self, label: (torch.arange(len(label)) % 3 > 0).float())
     whole = fit(tiny, tmp_path / "whole", method)
-    train_batch, left = loop.Training._train_batch, [batches]
-
-    def dying(self, state, position, batch):
-        if not left[0]:
-            state.save(self.folder.checkpoint)
-            raise Stop
-        left[0] -= 1
-        return train_batch(self, state, position, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Training, "_train_batch", dying)
-        with pytest.raises(Stop):
-            fit(tiny, tmp_path / "cut", method)
+    with stopped_after(monkeypatch, batches, saved=True):
+        fit(tiny, tmp_path / "cut", method)
     assert_same_run(fit(tiny, tmp_path / "cut", method, resume=True).path, whole.path)

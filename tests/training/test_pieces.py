@@ -6,7 +6,7 @@ from torch import nn
 
 import truepair
 from tests.methods.labelled import labelled_pairs
-from tests.training.test_resume import Stop, assert_same_run
+from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.data.batch import EpochBatches, pair_batch
 from truepair.engines.config import MLPConfig, SAFConfig
@@ -16,7 +16,6 @@ from truepair.losses import info_nce
 from truepair.methods import METHODS, build_method, learns_from_labels
 from truepair.methods.base import EpochPosition, Forward, Stage
 from truepair.seeding import torch_seeded
-from truepair.training import loop
 from truepair.training.pieces import ForwardInPieces
 from truepair.training.setup import Setup
 
@@ -150,18 +149,8 @@ def fit(out, **more):
 
 def test_training_in_pieces_resumes_exactly(tmp_path, monkeypatch, without_batch_norm):
     expected = fit(tmp_path / "whole")
-    train_batch, done = loop.Training._train_batch, []
-
-    def dying(self, *arguments):
-        done.append(1)
-        if len(done) == 4:
-            raise Stop
-        return train_batch(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Training, "_train_batch", dying)
-        with pytest.raises(Stop):
-            fit(tmp_path / "run")
+    with stopped_after(monkeypatch, 3):
+        fit(tmp_path / "run")
     assert_same_run(fit(tmp_path / "run", resume=True).path, expected.path, texts=("metrics.jsonl",))
 
 

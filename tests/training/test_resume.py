@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -57,21 +58,30 @@ class Stop(Exception):
     """Stands for whatever ends a process without warning."""
 
 
-@pytest.mark.parametrize("batches", [1, 4, 6, 13, 19, 30, 35])
-def test_run_cut_off_after_any_batch_resumes_exactly(tiny, tmp_path, reference, monkeypatch, batches):
-    """Cut off without any chance to save, in the first epoch, at its end, in the second piece, near the end."""
+@contextmanager
+def stopped_after(monkeypatch, batches, *, saved=False):
+    """What trains inside dies after so many batches, without any chance to save, or (`saved`) with a checkpoint."""
     train_batch, done = loop.Training._train_batch, []
 
-    def dying(self, *arguments):
+    def dying(self, state, position, batch):
         if len(done) == batches:
+            if saved:
+                state.save(self.folder.checkpoint)
             raise Stop
         done.append(1)
-        return train_batch(self, *arguments)
+        return train_batch(self, state, position, batch)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop.Training, "_train_batch", dying)
         with pytest.raises(Stop):
-            fit(tiny, tmp_path / "run")
+            yield
+
+
+@pytest.mark.parametrize("batches", [1, 4, 6, 13, 19, 30, 35])
+def test_run_cut_off_after_any_batch_resumes_exactly(tiny, tmp_path, reference, monkeypatch, batches):
+    """Cut off without any chance to save, in the first epoch, at its end, in the second piece, near the end."""
+    with stopped_after(monkeypatch, batches):
+        fit(tiny, tmp_path / "run")
     resumed = fit(tiny, tmp_path / "run", resume=True)
     assert_same_run(resumed.path, reference.path)
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import truepair
 from tests.encoders.tiny_models import write_model
-from tests.training.test_resume import Stop, assert_same_run
+from tests.training.test_resume import Stop, assert_same_run, stopped_after
 from truepair.cli.main import main
 from truepair.encoders import encoder_of
 from truepair.encoders.hf.model import Opened, Shape
@@ -133,18 +133,8 @@ def test_it_resumes_exactly(with_dropout, data, tmp_path, monkeypatch, tune, mor
         return fit(data, with_dropout, out, "crcl", tune=tune, engine=engine, epochs=3, **more, **again)
 
     expected = start(tmp_path / "whole")
-    train_batch, done = loop.Training._train_batch, []
-
-    def dying(self, *arguments):
-        if len(done) == batches:
-            raise Stop
-        done.append(1)
-        return train_batch(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop.Training, "_train_batch", dying)
-        with pytest.raises(Stop):
-            start(tmp_path / "run")
+    with stopped_after(monkeypatch, batches):
+        start(tmp_path / "run")
     resumed = start(tmp_path / "run", resume=True)
     assert_same_run(resumed.path, expected.path, texts=("metrics.jsonl", "result.json", "pretrained/README.md"))
     both = (load_file(run.path / "pretrained" / "model.safetensors") for run in (resumed, expected))
