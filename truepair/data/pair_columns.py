@@ -31,7 +31,7 @@ RUN = {
     "text_index": ("int64", "row of the text among those that were trained on"),
     "text": ("string", "name of the text"),
     "image_digest": ("int64", "64 bits of the image's features; an audit tells by them which pairs the run knows"),
-    "memory_…": ("", "what the method keeps of the pair, one column each; docs/methods.md names them"),
+    "memory_…": ("", "what the method keeps of the pair, one column each; its page in docs/methods/ names them"),
 }
 LABELS = {
     "given_label": ("string", "class of the pair as given"),
