@@ -112,6 +112,8 @@ def test_bad_options_of_the_runner_are_sentences(capsys):
     cells = TABLES["noise"].cells
     chosen = chosen_cells(cells, {"method": ["gsc"], "noise": [0.4], "seed": [0, 2]})
     assert [cell.facts["seed"] for cell in chosen] == [0, 2]
+    shuffled = chosen_cells(TABLES["grand"].cells, {"kind": ["caption"], "noise": [0.4], "method": ["ncr"]})
+    assert shuffled and all("kind" not in cell.facts for cell in shuffled)
     with pytest.raises(InputError, match="no run of this table has noise 0.3; there are 0.0, 0.2, 0.4"):
         chosen_cells(cells, {"noise": [0.3]})
     with pytest.raises(SystemExit):

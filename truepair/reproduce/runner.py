@@ -20,16 +20,24 @@ from truepair.reproduce.records import keep_record, read_records
 Engine = Literal["local", "ray"]
 
 
+UNNAMED = {"kind": "caption"}
+"""What a cell is of that does not say so."""
+
+
 def chosen_cells(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
     """The cells that have one of the values asked for, for every fact that is asked for; an InputError where no cell
     has a value.
     """
+
+    def value(cell: Cell, fact: str) -> Any:
+        return cell.facts.get(fact, UNNAMED.get(fact))
+
     for fact, values in wanted.items():
-        known = sorted({cell.facts[fact] for cell in cells if fact in cell.facts})
+        known = sorted({found for cell in cells if (found := value(cell, fact)) is not None})
         unknown = [value for value in values if value not in known]
         if unknown:
             raise InputError(f"no run of this table has {fact} {unknown[0]}; there are {', '.join(map(str, known))}")
-    return [cell for cell in cells if all(cell.facts.get(fact) in values for fact, values in wanted.items())]
+    return [cell for cell in cells if all(value(cell, fact) in values for fact, values in wanted.items())]
 
 
 def run_cell(cell: Cell, results: Path, places: Places) -> None:
