@@ -37,7 +37,7 @@ class Views:
 
 
 class GivenForward:
-    """A batch whose similarity is given, that of the teacher too."""
+    """A batch whose similarity is given, and the mean of those of two teachers."""
 
     class Engine:
         learning_factor = 2.0
@@ -46,11 +46,11 @@ class GivenForward:
         self.similarity, self.taught = similarity, taught
         self.batch = type("Batch", (), {"ids": ids})()
         self.networks = [type("Network", (), {"engine": self.Engine()})()]
-        self.auxiliary = Teachers(torch.nn.Identity(), torch.nn.Linear(1, 1))
+        self.auxiliary = Teachers(torch.nn.Identity(), [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)])
 
     def through(self, network):
-        assert network is self.auxiliary.before
-        return Views(self.taught)
+        apart = [0.25, -0.25][[*self.auxiliary.before].index(network)]
+        return Views(self.taught + apart)
 
 
 def prepared(labels=None, **options):
@@ -63,14 +63,16 @@ def prepared(labels=None, **options):
 
 CREDIT = torch.tensor([0.0, 0.1, 0.7, 1.0, 0.0, 0.3])
 IDS = torch.tensor([3, 0, 5, 1, 4, 2])
+LAST = 3
+"""The last stage, where `pieces` says nothing."""
 
 
 def test_stages_follow_the_epochs():
     assert [(stage.epochs, stage.decay_after) for stage in build_method("truepair").stages(10, 8)] == [
-        (8, None),
+        *3 * [(8, None)],
         (10, 8),
     ]
-    assert [stage.epochs for stage in build_method("truepair").stages(1, 1)] == [3, 1]
+    assert [stage.epochs for stage in build_method("truepair").stages(1, 1)] == [3, 3, 3, 1]
     assert [stage.epochs for stage in build_method("truepair", {"pieces": (4, 5)}).stages(6, 5)] == [4, 5, 6]
     with pytest.raises(InputError, match="more epochs are needed than the 2"):
         build_method("truepair", {"pieces": ()}).stages(2, 1)
@@ -97,13 +99,14 @@ def test_the_credit_of_a_pair_is_the_posterior_of_its_label_or_the_label():
     assert torch.equal(memory.read("credit"), torch.full((200,), 0.3))
 
 
-def test_the_first_stage_has_no_teacher_and_later_ones_have():
+def test_the_last_stage_has_the_teachers_of_all_before_and_these_have_none():
     method, memory, stages = prepared(CREDIT, distillation=2.0, own_cell="kept")
     similarity, taught = similarity_of(0), similarity_of(1)
     forward = GivenForward(similarity, taught, IDS)
     alone = active_complementary(similarity, CREDIT[IDS])
-    assert torch.equal(method.batch_loss(forward, EpochPosition(0, 4, stages), memory).per_pair, alone)
-    found = method.batch_loss(forward, EpochPosition(1, 1, stages), memory)
+    for stage in range(LAST):
+        assert torch.equal(method.batch_loss(forward, EpochPosition(stage, 4, stages), memory).per_pair, alone)
+    found = method.batch_loss(forward, EpochPosition(LAST, 1, stages), memory)
     expected = batch_distillation(similarity, 2 * taught)  # in the scale in which the engine learns
     torch.testing.assert_close(found.per_pair, alone + 2 * expected)
     assert found.scalars["distillation"] == pytest.approx(float(expected.mean()))
@@ -116,19 +119,19 @@ def test_parts_are_parts_of_the_loss():
 
     def loss(**options):
         method, memory, stages = prepared(CREDIT, **options)
-        return method.batch_loss(GivenForward(similarity, taught, IDS), EpochPosition(1, 1, stages), memory).per_pair
+        return method.batch_loss(GivenForward(similarity, taught, IDS), EpochPosition(LAST, 1, stages), memory).per_pair
 
     kept = batch_distillation(similarity, 2 * taught)
     removed = batch_distillation(similarity, 2 * taught, left_out=disbelieved)
-    torch.testing.assert_close(loss(), alone + removed)
-    torch.testing.assert_close(loss(own_cell="kept"), alone + kept)
-    torch.testing.assert_close(loss(own_cell="kept", taught="disbelieved"), alone + kept * disbelieved)
+    torch.testing.assert_close(loss(), alone + 3 * removed)
+    torch.testing.assert_close(loss(own_cell="kept"), alone + 3 * kept)
+    torch.testing.assert_close(loss(own_cell="kept", taught="disbelieved"), alone + 3 * kept * disbelieved)
     torch.testing.assert_close(
         loss(own_cell="kept", target_temperature=0.1),
-        alone + batch_distillation(similarity, 2 * taught, target_temperature=0.1),
+        alone + 3 * batch_distillation(similarity, 2 * taught, target_temperature=0.1),
     )
     assert torch.equal(loss(distillation=0.0), alone)
-    torch.testing.assert_close(loss(scale=0.0), active_complementary(similarity, CREDIT[IDS], scale=0.0) + removed)
+    torch.testing.assert_close(loss(scale=0.0), active_complementary(similarity, CREDIT[IDS], scale=0.0) + 3 * removed)
 
 
 def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
@@ -138,14 +141,14 @@ def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
     for of_itself in (0.0, 3.0):
         method, memory, stages = prepared(CREDIT, scale=0.0)  # the active part of a disbelieved pair is zero
         changed = taught + of_itself * torch.diag((CREDIT[IDS] == 0).float())
-        loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(1, 1, stages), memory)
+        loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(LAST, 1, stages), memory)
         gradients.append(torch.autograd.grad(loss.per_pair.sum(), similarity)[0])
     assert torch.equal(*gradients)
     assert (gradients[0].diagonal() == 0).tolist() == (CREDIT[IDS] == 0).tolist()
 
 
 def test_the_gradient_of_a_disbelieved_pair_is_bounded():
-    """However wrong it is: by (2 + 2 λ tan 1)/τ a cell from the complementary part and 2/τ from the distillation."""
+    """However wrong it is: by (2 + 2 λ tan 1)/τ a cell from the complementary part and 2 δ/τ from the distillation."""
     size, tau = 64, 0.05
     wrong = 1 - 2 * torch.eye(size)
     for similarity in (wrong, -wrong, 100 * wrong, similarity_of(2, size)):
@@ -154,10 +157,10 @@ def test_the_gradient_of_a_disbelieved_pair_is_bounded():
         method.prepare(memory)
         memory.write("credit", None, torch.zeros(size))
         forward = GivenForward(similarity, -similarity.detach(), torch.arange(size))
-        loss = method.batch_loss(forward, EpochPosition(1, 1, method.stages(5, 4)), memory)
+        loss = method.batch_loss(forward, EpochPosition(LAST, 1, method.stages(5, 4)), memory)
         (gradient,) = torch.autograd.grad(loss.per_pair[7], similarity)
         assert bool(torch.isfinite(gradient).all())
-        assert float(gradient.abs().max()) <= (2 + 2 * 5 * np.tan(1) + 2) / tau
+        assert float(gradient.abs().max()) <= (2 + 2 * 5 * np.tan(1) + 2 * 3) / tau
 
 
 def test_the_order_of_the_pairs_does_not_matter():
@@ -169,7 +172,7 @@ def test_the_order_of_the_pairs_does_not_matter():
         GivenForward(similarity[order][:, order], taught[order][:, order], IDS[order]),
     ):
         method, memory, stages = prepared(CREDIT)
-        loss = method.batch_loss(forward, EpochPosition(1, 1, stages), memory).per_pair
+        loss = method.batch_loss(forward, EpochPosition(LAST, 1, stages), memory).per_pair
         found.append((loss, memory.read("seen_probability")))
     torch.testing.assert_close(found[0][0][order], found[1][0])
     torch.testing.assert_close(found[0][1], found[1][1])
@@ -201,7 +204,9 @@ def test_the_average_is_that_of_a_plain_loop(epochs):
         assert networks.average.weight.tolist() == pytest.approx(expected, abs=1e-6)
         assert int(networks.average.count) == done + 1
     assert auxiliary.model(engine, networks) is networks.average
-    assert auxiliary.build(engine, networks).before is networks.average
+    after = auxiliary.build(engine, networks)
+    assert after.before[0] is networks.average and len(after.before) == LAST
+    assert auxiliary.build(engine, after).before[1] is networks.average
 
 
 def fit(tiny, out, method, setup=SMALL, **more):
@@ -232,7 +237,7 @@ def test_the_teacher_is_what_the_first_stage_left_and_stays_as_it_is(tiny, tmp_p
     run = fit(tiny, tmp_path / "run", build_method("truepair", {"pieces": (3,)}), setup, on_epoch=note)
     parts = [
         {name.removeprefix(part): tensor for name, tensor in seen[epoch].items() if name.startswith(part)}
-        for epoch, part in ((2, "auxiliary/average."), (3, "auxiliary/before."), (6, "auxiliary/before."))
+        for epoch, part in ((2, "auxiliary/average."), (3, "auxiliary/before.0."), (6, "auxiliary/before.0."))
     ]
     assert parts[1].keys() == parts[2].keys() == parts[0].keys()
     assert all(torch.equal(parts[1][name], tensor) for name, tensor in parts[2].items())

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import truepair
-from tests.methods.test_truepair import CREDIT, IDS, SMALL, GivenForward, fit, similarity_of
+from tests.methods.test_truepair import CREDIT, IDS, LAST, SMALL, GivenForward, fit, similarity_of
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.engines.config import SGRConfig
@@ -93,11 +93,11 @@ def test_what_is_proposed_is_what_the_vectors_of_the_disbelieved_pairs_say():
     method.prepare(memory)
     memory.write("credit", disbelieved, torch.zeros(4))
     memory.write("label", None, (torch.arange(6)[:, None] != disbelieved).all(dim=1).float())
-    position = EpochPosition(1, 1, method.stages(5, 4))
+    position = EpochPosition(LAST, 1, method.stages(5, 4))
     for ids in (IDS[:2], IDS[2:]):
         forward = GivenForward(similarity_of(0), similarity_of(1), ids)
         teacher = Teacher(images[ids], texts[ids])
-        forward.auxiliary.before = teacher
+        forward.auxiliary.before = torch.nn.ModuleList([teacher, teacher])
         views = type("Views", (), {"engine": teacher, "images": images[ids], "texts": texts[ids]})()
         forward.through = lambda network, views=views: views
         method.survey(forward, position, memory)
@@ -108,9 +108,8 @@ def test_what_is_proposed_is_what_the_vectors_of_the_disbelieved_pairs_say():
     assert torch.equal(memory.read("partner_probability", disbelieved), probability)
     assert not memory.read("partner_probability", torch.tensor([1, 4])).any()
     assert logged["partner_probability"] == pytest.approx(float(probability.mean()))
-    assert not method.surveys(EpochPosition(0, 1, position.stages)) and not method.surveys(
-        EpochPosition(1, 2, position.stages)
-    )
+    for stage, epoch in ((0, 1), (LAST - 1, 1), (LAST, 2)):
+        assert not method.surveys(EpochPosition(stage, epoch, position.stages))
 
 
 class Beside:
@@ -148,7 +147,7 @@ def test_the_loss_of_a_batch_has_the_partners_of_its_disbelieved_pairs():
         losses.append(
             [
                 method.batch_loss(forward, EpochPosition(stage, 1, method.stages(5, 4)), memory).per_pair
-                for stage in (0, 1)
+                for stage in (0, LAST)
             ]
         )
     assert torch.equal(losses[0][0], losses[1][0])  # no teacher yet

@@ -52,10 +52,10 @@ def test_ranks_are_those_of_a_plain_loop(ours):
         assert image_ranks(model, pairs, of, images).tolist() == expected
 
 
-def test_the_teacher_is_what_the_first_stage_left(ours):
+def test_the_teacher_is_what_the_stage_before_left(ours):
     kept = load_file(ours.checkpoint)
     for name, tensor in teacher_of(ours).engine.state_dict().items():
-        assert torch.equal(tensor, kept[f"auxiliary/before.{name}"])
+        assert torch.equal(tensor, kept[f"auxiliary/before.0.{name}"])
 
 
 def test_curves_are_of_the_disbelieved_pairs_of_the_first_run(ours, tmp_path):

@@ -1,9 +1,10 @@
 """Our own method: untrusted pairs lose their bond, and their image and caption go on learning from a teacher.
 
 Labels with a memory say how far each pair is believed (CRCL's). The loss learns from a pair as far as it is believed
-and from its negatives always (CRCL's, too). New is who teaches the rest: the moving average of the weights of the stage
-before says, for every image and caption of a batch, whom it finds alike among all candidates, and a fresh network
-learns that of all pairs. `docs/truepair-method.md` has the equations, the reasons and the ablation.
+and from its negatives always (CRCL's, too). New is who teaches the rest: several networks, each the moving average of
+the weights of a stage before, say together, for every image and caption of a batch, whom they find alike among all
+candidates, and a fresh network learns that of all pairs. `docs/truepair-method.md` has the equations, the reasons and
+the ablation.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
 from truepair.methods.pair_field import PairField
-from truepair.methods.truepair.options import TruePairConfig
+from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
 
 HALF = 0.5
 
 PIECE = 0.8
-"""Epochs of the stage before the last one, in units of those of the last one."""
+"""Epochs of each stage before the last one, in units of those of the last one."""
 
 
 class TruePair(Method):
-    """Two stages, each from a fresh network: the first makes labels and a teacher, the second learns of both.
+    """Stages, each from a fresh network: all but the last make labels and a teacher each, and the last learns of these.
 
     The label y of every pair lives in the memory as `label`. The model is the average of the weights. With partners the
     memory also holds the pair whose caption is proposed for a disbelieved pair's image, and its probability.
@@ -52,7 +53,7 @@ class TruePair(Method):
         super().__init__(config)
         self.auxiliary = AuxiliaryTeachers(config)
         self.reads_beside = config.partners == "proposed"
-        self.seen: dict[str, Tensor] = {}  # vectors of all pairs by the teacher, until partners are proposed
+        self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
 
     @property
     def similarity_temperature(self) -> float:
@@ -62,7 +63,7 @@ class TruePair(Method):
         """Those before the last at a constant learning rate, then the last one with the decay."""
         pieces, freeze = self.config.pieces, self.config.freeze_epochs
         if pieces is None:
-            pieces = (max(freeze + 1, round(PIECE * epochs)),)
+            pieces = TEACHERS * (max(freeze + 1, round(PIECE * epochs)),)
         if not pieces and epochs <= freeze and self.config.labels == "refined":
             raise InputError(
                 f"without a stage before the last one more epochs are needed than the {freeze} with frozen labels, "
@@ -80,22 +81,25 @@ class TruePair(Method):
             memory.register("partner_probability", 0.0)
 
     def surveys(self, position: EpochPosition) -> bool:
-        """Where a teacher is new, it looks for partners."""
-        return self.reads_beside and position.stage > 0 and position.epoch == 1
+        """When all teachers are there, they look for partners."""
+        return self.reads_beside and position.in_last_stage and position.epoch == 1
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
-        """The vectors of the disbelieved pairs by the teacher, captions in the scale in which the network learns."""
+        """The vectors of the disbelieved pairs by the teachers, captions in the scale in which the network learns.
+
+        Those of M teachers side by side, divided by √M: their products are the means of the teachers' products.
+        """
         assert isinstance(forward.auxiliary, Teachers)
         factor = forward.networks[0].engine.learning_factor
         disbelieved = (memory.read("credit") == 0).cpu()
         place = disbelieved.long().cumsum(dim=0) - 1
         ids = forward.batch.ids.cpu()
         wanted = disbelieved[ids]
-        network = forward.through(forward.auxiliary.before)
-        for name, vectors in (
-            ("images", network.engine.image_vectors(network.images)),
-            ("texts", factor * network.engine.text_vectors(network.texts)),
-        ):
+        views = [forward.through(teacher) for teacher in forward.auxiliary.before]
+        share = len(views) ** -0.5
+        images = torch.cat([share * view.engine.image_vectors(view.images) for view in views], dim=1)
+        texts = torch.cat([factor * share * view.engine.text_vectors(view.texts) for view in views], dim=1)
+        for name, vectors in (("images", images), ("texts", texts)):
             if name not in self.seen or len(self.seen[name]) != int(disbelieved.sum()):
                 self.seen[name] = torch.zeros(int(disbelieved.sum()), vectors.shape[1])
             self.seen[name][place[ids[wanted]]] = vectors.float().cpu()[wanted]
@@ -114,7 +118,7 @@ class TruePair(Method):
         return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
-        """The teacher's proposals for the pairs that it has seen disbelieved."""
+        """The teachers' proposals for the pairs that they have seen disbelieved."""
         pool = (memory.read("credit") == 0).nonzero()[:, 0]
         place, probability = propose(self.seen["images"], self.seen["texts"], temperature=self.config.temperature)
         self.seen = {}
@@ -129,7 +133,7 @@ class TruePair(Method):
         return credit.masked_fill(credit < least, 0.0)
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
-        """The active complementary loss on ŷ, and δ times the distillation of the stage before."""
+        """The active complementary loss on ŷ, and in the last stage δ times the distillation of the ones before."""
         config, similarity, ids = self.config, forward.similarity, forward.batch.ids
         seen = matching_probability(similarity.detach(), temperature=config.temperature)
         memory.write("seen_probability", ids, seen)
@@ -137,9 +141,11 @@ class TruePair(Method):
         credit = memory.read("credit", ids).to(similarity.device)
         disbelieved = credit == 0
         loss = active_complementary(similarity, credit, temperature=config.temperature, scale=config.scale)
-        if self.reads_beside and position.stage:
+        if not position.stage or not position.in_last_stage:
+            return BatchLoss(loss, {})
+        if self.reads_beside:
             loss = loss + self.partner_loss(forward, disbelieved, memory)
-        if not position.stage or not config.distillation:
+        if not config.distillation:
             return BatchLoss(loss, {})
         taught = batch_distillation(
             similarity,
@@ -153,7 +159,7 @@ class TruePair(Method):
         return BatchLoss(loss + config.distillation * taught, {"distillation": float(taught.detach().mean())})
 
     def partner_loss(self, forward: Forward, disbelieved: Tensor, memory: CorrespondenceMemory) -> Tensor:
-        """What is learned of the proposed captions, as far as the teacher finds them probable, (B,); 0 without one."""
+        """What is learned of the proposed captions, as far as the teachers find them probable, (B,); 0 without one."""
         similarity, ids = forward.similarity, forward.batch.ids.cpu()
         probability = memory.read("partner_probability", ids).to(similarity) * disbelieved
         places = probability.nonzero()[:, 0]
@@ -169,10 +175,11 @@ class TruePair(Method):
 
     @torch.no_grad()
     def target(self, forward: Forward) -> Tensor:
-        """S of the batch by the teacher, (B, B), in the scale in which the network learns."""
+        """S of the batch by the teachers, their mean, (B, B), in the scale in which the network learns."""
         assert isinstance(forward.auxiliary, Teachers)
         factor = forward.networks[0].engine.learning_factor
-        return forward.through(forward.auxiliary.before).similarity * factor
+        found = [forward.through(teacher).similarity for teacher in forward.auxiliary.before]
+        return torch.stack(found).mean(dim=0) * factor
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         return memory.read("label")

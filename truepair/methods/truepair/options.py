@@ -8,6 +8,9 @@ from typing import Literal
 from truepair.errors import InputError
 from truepair.option import SHARE, Options, option
 
+TEACHERS = 3
+"""Stages before the last one, where `pieces` does not say."""
+
 
 @dataclass(frozen=True)
 class TruePairConfig(Options):
@@ -15,7 +18,7 @@ class TruePairConfig(Options):
 
     temperature: float = option(0.05, "temperature τ of the matching probabilities", above=0)
     scale: float = option(5.0, "weight λ of the complementary part of the loss", least=0)
-    distillation: float = option(1.0, "weight δ of what is learned of the teacher; 0: no teacher", least=0)
+    distillation: float = option(3.0, "weight δ of what is learned of the teachers; 0: no teacher", least=0)
     taught: Literal["all", "disbelieved"] = option(
         "all", "pairs that learn of the teacher: all, or those alone that the loss does not learn from as pairs"
     )
@@ -47,8 +50,8 @@ class TruePairConfig(Options):
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
     pieces: tuple[int, ...] | None = option(
         None,
-        "epochs of the stages before the last one, which has --epochs; each teaches the next. "
-        "Default: one of 4/5 of --epochs",
+        "epochs of the stages before the last one, which has --epochs and learns of what each of them leaves. "
+        "Default: three of 4/5 of --epochs",
     )
 
     def __post_init__(self) -> None:
@@ -60,6 +63,6 @@ class TruePairConfig(Options):
             )
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
-                "partners are proposed by the teacher that a stage before the last one leaves, and pieces say there is "
+                "partners are proposed by the teachers that stages before the last one leave, and pieces say there are "
                 "none; leave pieces out"
             )

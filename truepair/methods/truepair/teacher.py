@@ -1,8 +1,9 @@
-"""Who teaches: the moving average of the weights that the stage before has left."""
+"""Who teaches: the moving averages of the weights that the stages before have left."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,40 +12,42 @@ from torch import nn
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.auxiliary import AuxiliaryNetworks, ParameterGroups
 from truepair.methods.base import EpochPosition
-from truepair.methods.truepair.options import TruePairConfig
+from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 
 START = 4
 """Of the steps done so far the average looks back at most at a fourth: it begins with the first and forgets it soon."""
 
 
 class Teachers(nn.Module):
-    """Two networks like the engine, neither of which learns.
+    """Networks like the engine, none of which learns.
 
     Attributes:
-        average: the moving average of the weights of the engine that is trained; the model, and the next teacher.
-        before: the average that the stage before has left, the teacher; in the first stage nothing is learned of it.
+        average: the moving average of the weights of the engine that is trained; the model, or a teacher to come.
+        before: the averages that the stages before have left, the last one first. There are as many as the last stage
+            will have; earlier, those that are yet to come are no averages, and nothing is learned of them.
     """
 
     average: ScoringEngine[Any]
-    before: ScoringEngine[Any]
 
-    def __init__(self, average: ScoringEngine[Any], before: ScoringEngine[Any]) -> None:
+    def __init__(self, average: ScoringEngine[Any], before: Sequence[ScoringEngine[Any]]) -> None:
         super().__init__()
-        self.average, self.before = average, before
+        self.average, self.before = average, nn.ModuleList(before)
 
 
 class AuxiliaryTeachers(AuxiliaryNetworks):
-    """The average of the running stage and that of the one before, both in evaluation mode."""
+    """The average of the running stage and those of the ones before, all in evaluation mode."""
 
     follows = True
-    copies = 2
 
     def __init__(self, config: TruePairConfig) -> None:
         self.config = config
+        self.teachers = TEACHERS if config.pieces is None else len(config.pieces)
+        self.copies = 1 + self.teachers
 
     def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
-        left = before.average if isinstance(before, Teachers) else like(engine)
-        return Teachers(like(engine), left).eval()
+        left = [before.average, *before.before] if isinstance(before, Teachers) else []
+        left += [like(engine) for _ in range(self.teachers - len(left))]
+        return Teachers(like(engine), left[: self.teachers]).eval()
 
     def parameter_groups(self, engine: Any, networks: nn.Module | None) -> ParameterGroups:
         """The engine alone."""

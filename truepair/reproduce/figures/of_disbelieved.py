@@ -27,8 +27,8 @@ DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5)))
 POINTS = 60
 """Ranks at which a curve is drawn, at equal distances on a logarithmic axis."""
 
-TEACHER = "auxiliary/before."
-"""The average that the stage before has left, among the tensors of a checkpoint."""
+TEACHER = "auxiliary/before.0."
+"""The average that the stage before the last one has left, among the tensors of a checkpoint."""
 
 
 def ranks_of_disbelieved(runs: Mapping[str, RunFolder], *, source: str) -> Drawn:
@@ -83,7 +83,7 @@ def training_pairs(runs: Sequence[RunFolder], source: str) -> Pairs:
 
 
 def teacher_of(run: RunFolder) -> RetrievalModel:
-    """The network that taught the last stage of a run of our own method, from its last checkpoint."""
+    """Of the networks that taught the last stage of a run of our own method, the latest; from its last checkpoint."""
     tensors, _ = read_tensors(run.checkpoint, "the last checkpoint of a run", error=RunFolderError)
     weights = {name.removeprefix(TEACHER): value for name, value in tensors.items() if name.startswith(TEACHER)}
     if not weights:
