@@ -95,7 +95,7 @@ class TruePair(Method):
         place = disbelieved.long().cumsum(dim=0) - 1
         ids = forward.batch.ids.cpu()
         wanted = disbelieved[ids]
-        views = [forward.through(teacher) for teacher in forward.auxiliary.before]
+        views = [forward.through(teacher) for teacher in forward.auxiliary.teaching()]
         share = len(views) ** -0.5
         images = torch.cat([share * view.engine.image_vectors(view.images) for view in views], dim=1)
         texts = torch.cat([factor * share * view.engine.text_vectors(view.texts) for view in views], dim=1)
@@ -178,7 +178,7 @@ class TruePair(Method):
         """S of the batch by the teachers, their mean, (B, B), in the scale in which the network learns."""
         assert isinstance(forward.auxiliary, Teachers)
         factor = forward.networks[0].engine.learning_factor
-        found = [forward.through(teacher).similarity for teacher in forward.auxiliary.before]
+        found = [forward.through(teacher).similarity for teacher in forward.auxiliary.teaching()]
         return torch.stack(found).mean(dim=0) * factor
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -32,6 +32,11 @@ class Teachers(nn.Module):
     def __init__(self, average: ScoringEngine[Any], before: Sequence[ScoringEngine[Any]]) -> None:
         super().__init__()
         self.average, self.before = average, nn.ModuleList(before)
+
+    def teaching(self) -> Iterator[ScoringEngine[Any]]:
+        """Those of the stages before."""
+        for network in self.before:
+            yield cast("ScoringEngine[Any]", network)
 
 
 class AuxiliaryTeachers(AuxiliaryNetworks):
