@@ -14,6 +14,7 @@ from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import text_of
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
+from truepair.reproduce.render.beside_print import beside_print
 from truepair.reproduce.render.grand import grand, page_of
 from truepair.reproduce.render.method_pages import method_pages
 from truepair.reproduce.render.reviews import reviews
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 RENDER: dict[str, Callable[..., str]] = {
     render.__name__: render
-    for render in (values, divisions, analyses, audits, embedding_audits, retraining, reviews, grand)
+    for render in (values, divisions, analyses, audits, embedding_audits, retraining, reviews, grand, beside_print)
 }
 METHODS = "departures"
 """The table that the pages of the methods show."""
