@@ -99,6 +99,31 @@ def test_the_credit_of_a_pair_is_the_posterior_of_its_label_or_the_label():
     assert torch.equal(memory.read("credit"), torch.full((200,), 0.3))
 
 
+@pytest.mark.parametrize("label_memory", ["mean", "momentum"])
+def test_labels_remember_all_epochs_and_networks(label_memory):
+    """Against a plain loop over the epochs of all stages; the first two of each leave the labels as they are."""
+    generator = torch.Generator().manual_seed(0)
+    method, memory, stages = prepared(label_memory=label_memory, pieces=(3, 4))
+    expected, seen = torch.ones(PAIRS), []
+    for stage, epochs in enumerate((3, 4, 5)):
+        for epoch in range(1, epochs + 1):
+            method.start_epoch(EpochPosition(stage, epoch, stages), memory)
+            if epoch > 2:
+                seen.append(memory.read("seen_probability").double().tolist())
+                odds = [[np.log(p / (1 - p)) for p in line] for line in seen]
+                mean = [1 / (1 + np.exp(-sum(column) / len(odds))) for column in zip(*odds, strict=True)]
+                moving = seen[0]
+                for line in seen[1:]:
+                    moving = [0.8 * old + 0.2 * new for old, new in zip(moving, line, strict=True)]
+                expected = torch.tensor(mean if label_memory == "mean" else moving, dtype=torch.float32)
+            torch.testing.assert_close(memory.read("label"), expected)
+            memory.write("seen_probability", None, torch.rand(PAIRS, generator=generator) * 0.98 + 0.01)
+    assert len(seen) == 6
+    memory.write("seen_probability", None, torch.tensor([0.0, 1.0, 0.5, 0.0, 1.0, 0.5]))  # no odds are infinite
+    method.start_epoch(EpochPosition(2, 5, stages), memory)
+    assert bool(torch.isfinite(memory.read("odds")).all())
+
+
 def test_the_last_stage_has_the_teachers_of_all_before_and_these_have_none():
     method, memory, stages = prepared(CREDIT, distillation=2.0, own_cell="kept")
     similarity, taught = similarity_of(0), similarity_of(1)

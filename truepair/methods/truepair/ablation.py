@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-NOTHING: dict[str, Any] = {"distillation": 0.0, "average_epochs": 0.0, "credit": "label"}
-"""Without what is new here: the training of CRCL, number by number, with one piece before the last."""
+NOTHING: dict[str, Any] = {"distillation": 0.0, "average_epochs": 0.0, "credit": "label", "label_memory": "momentum"}
+"""Without what is new here: the training of CRCL, number by number, with as many pieces before the last."""
 
 PARTS: dict[str, dict[str, Any]] = {
     "no-teacher": {"distillation": 0.0},
@@ -14,6 +14,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "own-kept": {"own_cell": "kept"},
     "no-complementary": {"scale": 0.0},
     "label-credit": {"credit": "label"},
+    "moving-labels": {"label_memory": "momentum"},
     "given-labels": {"labels": "given"},
 }
 """Each part off, alone."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
-from truepair.correspondence.division import Part, upper_group
+from truepair.correspondence.division import CERTAIN, Part, upper_group
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
@@ -43,6 +43,7 @@ class TruePair(Method):
     single_stage = MappingProxyType({"pieces": ()})
     fields = Method.fields | {
         "label": PairField("label", "y"),
+        "odds": PairField("mean log odds", "z", unit=False, shown="never"),
         "credit": PairField("credit", r"\hat{y}"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
         "partner": PairField("pair of the proposed caption", unit=False, shown="never"),
@@ -74,6 +75,7 @@ class TruePair(Method):
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
         memory.register("label", 1.0)  # every pair counts as matched at first
+        memory.register("odds", 0.0)
         memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
         if self.reads_beside:
@@ -105,17 +107,30 @@ class TruePair(Method):
             self.seen[name][place[ids[wanted]]] = vectors.float().cpu()[wanted]
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """y ← β y + (1 − β) p̂, once an epoch from p̂ as last seen; at first y ← p̂."""
-        label, freeze = memory.read("label"), self.config.freeze_epochs
-        if self.config.labels == "refined" and position.epoch > freeze:
-            first = position.stage == 0 and position.epoch == freeze + 1
-            momentum = 0.0 if first else self.config.momentum
-            label = momentum * label + (1 - momentum) * memory.read("seen_probability")
-            memory.write("label", None, label)
+        """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
+        if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
+            self.refine(position, memory)
+        label = memory.read("label")
         proposed = self.look_for_partners(memory) if self.surveys(position) else {}
         credit = self.credit_of(label)
         memory.write("credit", None, credit)
         return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
+
+    def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂."""
+        label, seen = memory.read("label"), memory.read("seen_probability")
+        freeze = self.config.freeze_epochs
+        before = sum(max(0, stage.epochs - freeze) for stage in position.stages[: position.stage])
+        updates = before + position.epoch - freeze
+        if self.config.label_memory == "mean":
+            odds, new = memory.read("odds"), torch.logit(seen.double(), eps=CERTAIN).float()
+            odds = odds + (new - odds) / updates
+            memory.write("odds", None, odds)
+            label = torch.sigmoid(odds)
+        else:
+            momentum = self.config.momentum if updates > 1 else 0.0
+            label = momentum * label + (1 - momentum) * seen
+        memory.write("label", None, label)
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The teachers' proposals for the pairs that they have seen disbelieved."""

@@ -45,7 +45,12 @@ class TruePairConfig(Options):
         "how far the loss believes a pair: how probably its label is of the upper one of the two groups of labels "
         "(where there are not two: the label), or the label itself",
     )
-    momentum: float = option(0.8, "weight β of the old label in its update", **SHARE)
+    label_memory: Literal["mean", "momentum"] = option(
+        "mean",
+        "how a label remembers: the mean of the log odds that were seen, over all epochs and networks, or a moving "
+        "average of the probabilities with weight β",
+    )
+    momentum: float = option(0.8, "weight β of the old label in a moving average", **SHARE)
     threshold: float = option(0.1, "where the label is the credit: pairs below ε are disbelieved", **SHARE)
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
     pieces: tuple[int, ...] | None = option(
