@@ -4,7 +4,7 @@ The whole public interface, loaded when first used so that `import truepair` is 
 
     pairs = truepair.load("my_data")                       # or "scenes", the built-in drawings
     noisy = truepair.inject_noise(pairs, 0.4, seed=0)      # mismatch 40 % on purpose
-    run = truepair.fit(noisy, method="crcl", dev=truepair.load("my_data", "dev"), out="runs/first")
+    run = truepair.fit(noisy, dev=truepair.load("my_data", "dev"), out="runs/first")
     figures = truepair.evaluate(run.model, truepair.load("my_data", "test"))
     hits = run.model.index(pairs).search("red shoes", k=10)
     found = truepair.audit(pairs, "audits/first")          # which pairs are mismatched, and how sure that is

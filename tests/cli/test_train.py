@@ -165,7 +165,10 @@ def test_describe_prints_table_and_json(tiny, capsys):
         ),
         (["train", "TINY", "--out", "RUN", "--noise", "1.5"], "noise rate is 1.5"),
         (["train", "TINY", "--out", "RUN", "--epochs", "0"], "epochs is 0"),
-        (["train", "TINY", "--out", "RUN", "--epochs", "2", "--crcl-pieces", "none"], "needs more epochs than the 2"),
+        (
+            ["train", "TINY", "--out", "RUN", "--epochs", "2", "--method", "crcl", "--crcl-pieces", "none"],
+            "needs more epochs than the 2",
+        ),
         (["train", "TINY", "--out", "RUN", "--learning-rate", "-1"], "learning_rate is -1"),
         (["train", "TINY", "--out", "RUN", "--word-share", "1"], "word_share is 1"),
         (["train", "TINY", "--out", "RUN", "--device", "quantum"], "device is 'quantum'"),

@@ -16,7 +16,7 @@ from truepair.data.config import Augmentation, DataConfig
 from truepair.engines import ENGINES, engine_config, engine_configs
 from truepair.engines.config import EngineConfig
 from truepair.errors import InputError
-from truepair.methods import METHODS
+from truepair.methods import DEFAULT, METHODS
 from truepair.training.config import TrainingConfig
 
 DESCRIPTION = """\
@@ -53,7 +53,7 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         "--method",
         choices=sorted(METHODS),
         metavar="METHOD",
-        help=f"how to train: {', '.join(sorted(METHODS))} [default: crcl]",
+        help=f"how to train: {', '.join(sorted(METHODS))} [default: {DEFAULT}]",
     )
     parser.add_argument(
         "--model",
@@ -137,7 +137,7 @@ def job_of(options: argparse.Namespace) -> Any:
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup
 
-    method = options.method or "crcl"
+    method = options.method or DEFAULT
     for name, place in METHODS.items():
         foreign = given_options(options, place.options, prefix=f"{name}-")
         if foreign and name != method:
@@ -153,6 +153,8 @@ def job_of(options: argparse.Namespace) -> Any:
     if hasattr(options, "ablation") and not hasattr(options, "as_printed"):
         raise InputError("--ablation lets options differ from a paper's settings; it needs --as-printed")
     if getattr(options, "as_printed", False):
+        if options.method is None:
+            raise InputError("--as-printed needs --method: the settings of which paper?")
         return printed_job(options, data, method)
     kind = engine_config(model)
     refuse_augmentation(options, kind)

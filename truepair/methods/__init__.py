@@ -36,6 +36,9 @@ class Place:
         return found
 
 
+DEFAULT = "truepair"
+"""The method of `truepair train` where none is named."""
+
 METHODS: dict[str, Place] = {
     "triplet": Place("triplet:Triplet", "triplet:TripletConfig"),
     "infonce": Place("infonce:InfoNCE", "infonce:InfoNCEConfig"),

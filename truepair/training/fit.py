@@ -33,7 +33,7 @@ from truepair.evaluation import detection, division_record, evaluate
 from truepair.evaluation.class_retrieval import evaluate_classes
 from truepair.evaluation.label_correction import label_record
 from truepair.files import write_json_atomically
-from truepair.methods import build_method
+from truepair.methods import DEFAULT, build_method
 from truepair.methods.auxiliary import ParameterGroups
 from truepair.methods.base import Method
 from truepair.seeding import torch_seeded
@@ -93,7 +93,7 @@ def open_run(path: Path | str, engine: type[EngineConfig] | None = None) -> Run:
 def fit(
     pairs: Pairs,
     *,
-    method: str | Method = "crcl",
+    method: str | Method = DEFAULT,
     dev: Pairs | None = None,
     test: Pairs | None = None,
     out: Path | str | None = None,

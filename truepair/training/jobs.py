@@ -15,7 +15,7 @@ from truepair.encoders.hf.folder import is_model_folder
 from truepair.engines import ENGINES, engine_config
 from truepair.errors import RunFolderError
 from truepair.files import options_from
-from truepair.methods import METHODS, build_method
+from truepair.methods import DEFAULT, METHODS, build_method
 from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder
@@ -29,7 +29,7 @@ class Job:
     """Data by name, method by name, and the setup of the run."""
 
     data: DataConfig
-    method: str = "crcl"
+    method: str = DEFAULT
     method_options: dict[str, Any] = field(default_factory=dict)
     setup: Setup = field(default_factory=Setup)
 
