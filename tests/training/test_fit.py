@@ -20,7 +20,7 @@ from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig
 from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
-from truepair.methods.crcl.method import CRCL
+from truepair.methods.truepair.method import TruePair
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
@@ -67,9 +67,9 @@ def test_training_learns(tiny, tmp_path):
 def test_the_truth_never_reaches_a_method(tiny, noisy, tmp_path, monkeypatch):
     """The same run, byte for byte, whether the truth is known or not; only the scores of the beliefs are missing."""
     seen = []
-    batch_loss = CRCL.batch_loss
+    batch_loss = TruePair.batch_loss
     monkeypatch.setattr(
-        CRCL, "batch_loss", lambda self, f, p, m: seen.append(sorted(vars(f.batch))) or batch_loss(self, f, p, m)
+        TruePair, "batch_loss", lambda self, f, p, m: seen.append(sorted(vars(f.batch))) or batch_loss(self, f, p, m)
     )
     known = truepair.fit(noisy, out=tmp_path / "known", setup=SMALL, **QUICK)
     unknown = truepair.fit(noisy.without_truth(), out=tmp_path / "unknown", setup=SMALL, **QUICK)
