@@ -254,7 +254,7 @@ def test_describe_train_audit_export_train(
     export = own / "features.npz" if (own / "features.npz").exists() else own
     assert len(truepair.open(export)) == count - sum(row["flagged"] for row in rows)
     assert main(["train", str(export), "--out", str(tmp_path / "again"), *TRAIN]) == 0
-    assert truepair.open_run(tmp_path / "again").result["method"] == "crcl"
+    assert truepair.open_run(tmp_path / "again").result["method"] == "truepair"
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
