@@ -163,6 +163,7 @@ def test_describe_prints_table_and_json(tiny, capsys):
             ["train", "TINY", "--out", "RUN", "--method", "infonce", "--crcl-momentum", "0.5"],
             "--crcl-momentum is an option of",
         ),
+        (["train", "TINY", "--out", "RUN", "--as-printed"], "--as-printed needs --method"),
         (["train", "TINY", "--out", "RUN", "--noise", "1.5"], "noise rate is 1.5"),
         (["train", "TINY", "--out", "RUN", "--epochs", "0"], "epochs is 0"),
         (

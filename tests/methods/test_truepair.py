@@ -335,6 +335,7 @@ def test_every_row_of_the_ablation_is_another_method_than_the_whole():
         {"pieces": (7, 2)},
         {"taught": "none"},
         {"partners": "proposed", "pieces": ()},
+        {"momentum": 0.9},
     ],
 )
 def test_options_out_of_range_are_refused(options):

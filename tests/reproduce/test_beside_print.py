@@ -3,6 +3,7 @@
 import pytest
 
 from tests.reproduce.test_grand import filled, record
+from truepair.errors import InputError
 from truepair.reproduce.render.beside_print import beside_print, left, printed_sums
 from truepair.reproduce.tables import Section, read_specs
 
@@ -38,5 +39,5 @@ def test_every_row_of_the_table_in_the_documentation_is_printed():
     options = shown.options
     for _, name, row in options["rows"]:
         assert None not in printed_sums(name, row, options["printed"], options["rates"])
-    with pytest.raises(Exception, match="no table that is known"):
+    with pytest.raises(InputError, match="no table that is known"):
         printed_sums("crcl-99", "CRCL", "f30k", [0.2])

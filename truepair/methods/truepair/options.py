@@ -10,6 +10,7 @@ from truepair.option import SHARE, Options, option
 
 TEACHERS = 3
 """Stages before the last one, where `pieces` does not say."""
+MOMENTUM = 0.8
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class TruePairConfig(Options):
     scale: float = option(5.0, "weight λ of the complementary part of the loss", least=0)
     distillation: float = option(3.0, "weight δ of what is learned of the teachers; 0: no teacher", least=0)
     taught: Literal["all", "disbelieved"] = option(
-        "all", "pairs that learn of the teacher: all, or those alone that the loss does not learn from as pairs"
+        "all", "pairs that learn of the teachers: all, or those alone that the loss does not learn from as pairs"
     )
     target_temperature: float | None = option(
         None, "temperature of the teacher's probabilities; default: that of the matching probabilities", above=0
@@ -50,7 +51,7 @@ class TruePairConfig(Options):
         "how a label remembers: the mean of the log odds that were seen, over all epochs and networks, or a moving "
         "average of the probabilities with weight β",
     )
-    momentum: float = option(0.8, "weight β of the old label in a moving average", **SHARE)
+    momentum: float = option(MOMENTUM, "weight β of the old label in a moving average", **SHARE)
     threshold: float = option(0.1, "where the label is the credit: pairs below ε are disbelieved", **SHARE)
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
     pieces: tuple[int, ...] | None = option(
@@ -65,6 +66,11 @@ class TruePairConfig(Options):
             raise InputError(
                 f"pieces are {self.pieces}; each needs more than the {self.freeze_epochs} epochs of frozen labels, or "
                 "its labels stay as they are"
+            )
+        if self.label_memory == "mean" and self.momentum != MOMENTUM:
+            raise InputError(
+                f"momentum is {self.momentum}, and labels that are means have none; leave it out, or add label_memory "
+                "momentum"
             )
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
