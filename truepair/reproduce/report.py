@@ -12,6 +12,7 @@ from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
 from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import text_of
+from truepair.reproduce.render.ablation import ablation
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.beside_print import beside_print
@@ -26,7 +27,18 @@ if TYPE_CHECKING:
 
 RENDER: dict[str, Callable[..., str]] = {
     render.__name__: render
-    for render in (values, divisions, analyses, audits, embedding_audits, retraining, reviews, grand, beside_print)
+    for render in (
+        values,
+        divisions,
+        ablation,
+        analyses,
+        audits,
+        embedding_audits,
+        retraining,
+        reviews,
+        grand,
+        beside_print,
+    )
 }
 METHODS = "departures"
 """The table that the pages of the methods show."""

@@ -40,10 +40,13 @@ def by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, figures: M
 
     Args:
         figures: key of an epoch → what the legend adds to the title of the row, "" for nothing.
+
+    Raises:
+        InputError: no record holds the figures by epoch; those of older versions do not.
     """
     points = []
     for record in records:
-        for epoch in record["epochs"]:
+        for epoch in record.get("epochs", ()):
             for key, said in figures.items():
                 points.append((f"{name_of(record)} {said}".strip(), float(epoch["epoch"]), epoch.get(key)))
     words = [(row, title, said) for row, title in titles.items() for said in figures.values()]

@@ -1,0 +1,66 @@
+"""An ablation: rows of one noise rate beside the whole method, and parts added alone beside none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from truepair.reproduce.cells import Record
+from truepair.reproduce.records import figure_of
+from truepair.reproduce.render.markdown import cell, seeds_and_dates, table
+from truepair.reproduce.tables import Filled, Section
+
+DEV, AUROC, PRECISION = "result.dev.rsum", "result.detection.auroc", "result.detection.average_precision"
+
+
+def ablation(section: Section, shown: Filled) -> str:
+    """A table for each data set: dev rSum, what it differs by from a row of the same seeds, AUROC, average precision.
+
+    Options of the section: `whole`, the row of the whole method; `none`, that without any of its parts; `added`, how
+    the names of rows begin that are compared with `none` instead; `names`, data set → its name in the text.
+    """
+    parts = []
+    for data, name in section.options["names"].items():
+        records = [record for record in shown.records if record["cell"]["data"] == data]
+        if records:
+            parts += [f"**{name[0].upper()}{name[1:]}**, {told(records)}:", rows_of(section, shown, records)]
+    return "\n\n".join(parts)
+
+
+def told(records: Sequence[Record]) -> str:
+    seeds, dates = seeds_and_dates(records)
+    words = records[0]["command"].split()
+    pairs = words[words.index("--train-pairs") + 1]
+    return f"{records[0]['cell']['noise']:.0%} noise, `--train-pairs {pairs}`, seeds {seeds}, {dates}".replace(
+        "%", " %"
+    )
+
+
+def rows_of(section: Section, shown: Filled, records: Sequence[Record]) -> str:
+    whole, none, added = (section.options[key] for key in ("whole", "none", "added"))
+    found = {
+        name: {r["cell"]["seed"]: r for r in records if r["cell"]["method"] == name} for name in shown.table.titles
+    }
+
+    def differences(name: str, other: str) -> list[float]:
+        """From the other row, seed by seed."""
+        both = sorted(found[name].keys() & found[other].keys())
+        pairs = ((figure_of(found[name][seed], DEV), figure_of(found[other][seed], DEV)) for seed in both)
+        return [here - there for here, there in pairs if here is not None and there is not None]
+
+    lines = []
+    for name, title in shown.table.titles.items():
+        if runs := found[name].values():
+            base = none if name.startswith(added) else whole
+            gap = "" if name == base else cell(differences(name, base), 1)
+            figures = (
+                cell((figure_of(run, figure) for run in runs), n)
+                for figure, n in ((DEV, 1), (AUROC, 4), (PRECISION, 4))
+            )
+            first, *rest = figures
+            lines.append([title, str(len(runs)), first, signed(gap), *rest])
+    return table(["", "seeds", "dev rSum", "difference", "AUROC", "average precision"], lines)
+
+
+def signed(gap: str) -> str:
+    """`+1.0 ± 0.5` for a difference above 0."""
+    return f"+{gap}" if gap and gap[0].isdigit() else gap
