@@ -41,15 +41,16 @@ def test_a_near_mismatch_has_a_text_of_the_image_most_like_its_own():
         assert clean.image[int(noisy.texts[row, 0])] == clean.image[nearest]
 
 
-def test_a_cell_trains_embeds_audits_and_is_shown(tmp_path):
+def test_a_cell_trains_embeds_audits_and_is_shown(tiny, tmp_path):
     at = Context("audit-embeddings", {}, {})
-    (cell,) = embedding_cells(at, data="scenes:60", options="--method infonce --epochs 1 --width 8", seeds=[2])
+    options = "--method infonce --epochs 1 --width 8 --minimum-count 1"
+    (cell,) = embedding_cells(at, data=tiny.name, options=options, seeds=[2])
     assert isinstance(cell, Cell) and cell.facts["seed"] == 2
-    record = cell.measure(Places(tmp_path / "data", tmp_path / "runs"))
+    record = cell.measure(Places(tiny.parent, tmp_path / "runs"))
     assert [(audit["kind"], audit["noise"]) for audit in record["audits"]] == [*NOISES]
     assert all(audit["auroc"] > 0.3 and audit["flagged"] <= 1 for audit in record["audits"][1:])
     for audit in record["audits"]:
         audit["near"] = audit["near"] or [0.0, 0.0, 0.5]
     record |= {"cell": cell.facts, "command": cell.command, "date": "2026-01-01"}
     shown = embedding_audits(None, Filled(Table("audit-embeddings", "", [cell], {}), [record]))
-    assert "`scenes:60` near 20 %" in shown and "`scenes:60` without noise | 0.0 |" in shown
+    assert "`tiny` near 20 %" in shown and "`tiny` without noise | 0.0 |" in shown

@@ -83,7 +83,7 @@ def test_an_encoder_that_knows_the_pairs_scores_them_as_they_are(photos, tmp_pat
 
 
 def test_where_it_knows_little_heads_are_trained_on_its_vectors(photos, tmp_path):
-    crossfit = CrossFitting(folds=2, epochs=40, width=32, method="infonce")
+    crossfit = CrossFitting(folds=2, epochs=20, width=32, method="infonce")
     result = truepair.audit(
         str(photos),
         tmp_path / "out",
