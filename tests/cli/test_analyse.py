@@ -67,10 +67,10 @@ def data(tmp_path_factory):
     return write_data(tmp_path_factory.mktemp("data") / "d", train=60, dev=10, test=80)
 
 
-def trained(data, out, method="disncl", **options):
+def trained(data, out, method="disncl", epochs=12, **options):
     chosen = truepair.build_method(method, {**OPTIONS, **options} if method == "disncl" else options)
     return truepair.fit(
-        truepair.load(data), method=chosen, test=truepair.load(data, "test"), out=out, epochs=12, batch_size=24,
+        truepair.load(data), method=chosen, test=truepair.load(data, "test"), out=out, epochs=epochs, batch_size=24,
         minimum_count=1, learning_rate=1e-2, setup=Setup(model=SMALL, data={"source": str(data)}),
     )  # fmt: skip
 
@@ -206,7 +206,7 @@ def test_few_images_leave_the_leakage_out_and_another_split_may_have_them(runs, 
 
 
 def test_drawings_have_pictures_and_probes(tmp_path, monkeypatch):
-    run = trained("scenes:60", tmp_path / "run")
+    run = trained("scenes:60", tmp_path / "run", epochs=2, warm_up_epochs=1)
     rows = [
         {"factor": "kind", "belongs": "shared", "part": part, "accuracy": accuracy, "chance": 0.5}
         for part, accuracy in (("V_S", 0.911), ("V_X", 0.522))
