@@ -65,6 +65,14 @@ def test_a_row_without_a_seed_in_common_has_no_difference():
     assert lines[-1] == "| without a | 1 | 290.0 | – | 0.2900 | 0.5000 |"
 
 
+def test_each_noise_rate_has_its_table():
+    noisier = record("ours", 0, 150.0)
+    noisier["cell"]["noise"] = 0.8
+    lines = shown([noisier, record("ours-no-a", 0, 290.0)])
+    assert [line.split(",")[1] for line in lines if line.startswith("**")] == [" 40 % noise", " 80 % noise"]
+    assert lines[-1].startswith("| our method | 1 | 150.0 | |")
+
+
 def test_each_data_set_has_its_table_under_its_name():
     lines = shown([*RECORDS, record("ours", 0, 100.0, data="other")])
     assert [line.split(",")[0] for line in lines if line.startswith("**")] == ["**Toys**", "**Others**"]

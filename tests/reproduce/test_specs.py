@@ -12,6 +12,7 @@ from truepair.cli.train import job_of
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.reproduce.__main__ import build_parser as reproduce_parser
+from truepair.reproduce.limits import build_parser as limits_parser
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
 
@@ -21,7 +22,10 @@ PARSER = build_parser()
 
 
 def job_shown(command):
-    """The job of a `truepair train` command, its data being anywhere."""
+    """The job of a `truepair train` command, or of the run that is told the truth, its data being anywhere."""
+    if command.startswith("python -m truepair.reproduce.limits "):
+        base = parsed(command).run
+        command = next(cell.command for cell in TABLES[base.parent.name].cells if cell.name == base.name)
     options = parsed(command)
     options.data = "scenes"
     return job_of(options)
@@ -31,6 +35,8 @@ def parsed(command):
     """The arguments a shown command stands for; a parser that refuses it ends the process."""
     if command.startswith("python -m truepair.reproduce "):
         return reproduce_parser().parse_args(command.split()[3:])
+    if command.startswith("python -m truepair.reproduce.limits "):
+        return limits_parser().parse_args(command.split()[3:])
     assert command.startswith("truepair ")
     return PARSER.parse_args(command.split()[1:])
 

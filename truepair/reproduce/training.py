@@ -72,7 +72,11 @@ def training_cells(
 
 
 def measure_training(folder: str, data: str, options: list[str], places: Places) -> Record:
-    run = train(places.source(data), options, places.runs / folder)
+    return trained_record(train(places.source(data), options, places.runs / folder))
+
+
+def trained_record(run: RunFolder) -> Record:
+    """What is kept of a finished run: its options, its figures, its cost, and a line an epoch."""
     config = run.read_config()
     if isinstance(model := config["model"].get("encoder"), str):
         config["model"]["encoder"] = Path(model).name  # wherever it lay

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from truepair.data.config import Augmentation, DataConfig, Reading
-from truepair.data.open import is_drawn, read_config, takes_encoder, with_encoder
+from truepair.data.open import Splits, is_drawn, read_config, takes_encoder, with_encoder
 from truepair.data.text import Vocabulary
 from truepair.decisions.training import load_decided_splits
 from truepair.encoders import FIRST, resolved_name
@@ -41,10 +41,7 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         RunFolder(out).check_free()  # before the data are read
     else:
         RunFolder(out).check_empty()
-    vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
-    data = with_encoder(job.data)
-    splits = load_decided_splits(data, seed=job.setup.training.seed, trust=method.least_trusted > 0)
-    setup = replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
+    splits, setup = load_job(job, trust=method.least_trusted > 0)
     return fit(
         splits.train,
         method=method,
@@ -55,6 +52,18 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
         resume=resume,
         progress=progress,
     )
+
+
+def load_job(job: Job, *, trust: bool = False) -> tuple[Splits, Setup]:
+    """The pairs of a job, and its setup with what belongs to the data.
+
+    Args:
+        trust: as `load_decided_splits`.
+    """
+    vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
+    data = with_encoder(job.data)
+    splits = load_decided_splits(data, seed=job.setup.training.seed, trust=trust)
+    return splits, replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
 
 
 def encoder_of_run(folder: Path) -> str | None:

@@ -13,22 +13,23 @@ DEV, AUROC, PRECISION = "result.dev.rsum", "result.detection.auroc", "result.det
 
 
 def ablation(section: Section, shown: Filled) -> str:
-    """A table for each data set: dev rSum, what it differs by from a row of the same seeds, AUROC, average precision.
+    """A table for each data set and noise rate: dev rSum and its difference from a row of the same seeds, detection.
 
-    Options of the section: `whole`, the row of the whole method; `none`, that without any of its parts; `added`, how
-    the names of rows begin that are compared with `none` instead; `names`, data set → its name in the text.
+    Options of the section: `whole`, the row of the whole method; `names`, data set → its name in the text; where parts
+    are added alone, `none`, the row without any, and `added`, how the names of rows begin that are compared with it.
     """
     parts = []
     for data, name in section.options["names"].items():
-        records = [record for record in shown.records if record["cell"]["data"] == data]
-        if records:
+        of_data = [record for record in shown.records if record["cell"]["data"] == data]
+        for rate in sorted({record["cell"]["noise"] for record in of_data}):
+            records = [record for record in of_data if record["cell"]["noise"] == rate]
             parts += [f"**{name[0].upper()}{name[1:]}**, {told(records)}:", rows_of(section, shown, records)]
     return "\n\n".join(parts)
 
 
 def told(records: Sequence[Record]) -> str:
     seeds, dates = seeds_and_dates(records)
-    words = records[0]["command"].split()
+    words = next(words for record in records if "--train-pairs" in (words := record["command"].split()))
     pairs = words[words.index("--train-pairs") + 1]
     return f"{records[0]['cell']['noise']:.0%} noise, `--train-pairs {pairs}`, seeds {seeds}, {dates}".replace(
         "%", " %"
@@ -36,7 +37,7 @@ def told(records: Sequence[Record]) -> str:
 
 
 def rows_of(section: Section, shown: Filled, records: Sequence[Record]) -> str:
-    whole, none, added = (section.options[key] for key in ("whole", "none", "added"))
+    whole, none, added = (section.options.get(key, "") for key in ("whole", "none", "added"))
     found = {
         name: {r["cell"]["seed"]: r for r in records if r["cell"]["method"] == name} for name in shown.table.titles
     }
@@ -50,7 +51,7 @@ def rows_of(section: Section, shown: Filled, records: Sequence[Record]) -> str:
     lines = []
     for name, title in shown.table.titles.items():
         if runs := found[name].values():
-            base = none if name.startswith(added) else whole
+            base = none if added and name.startswith(added) else whole
             gap = "" if name == base else cell(differences(name, base), 1)
             figures = (
                 cell((figure_of(run, figure) for run in runs), n)
