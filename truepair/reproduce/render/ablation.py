@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
-from truepair.reproduce.render.markdown import cell, seeds_and_dates, table
+from truepair.reproduce.render.markdown import cell, of_seeds, seeds_and_dates, table
 from truepair.reproduce.tables import Filled, Section
 
 DEV, AUROC, PRECISION = "result.dev.rsum", "result.detection.auroc", "result.detection.average_precision"
@@ -31,7 +31,7 @@ def told(records: Sequence[Record]) -> str:
     seeds, dates = seeds_and_dates(records)
     words = next(words for record in records if "--train-pairs" in (words := record["command"].split()))
     pairs = words[words.index("--train-pairs") + 1]
-    return f"{records[0]['cell']['noise']:.0%} noise, `--train-pairs {pairs}`, seeds {seeds}, {dates}".replace(
+    return f"{records[0]['cell']['noise']:.0%} noise, `--train-pairs {pairs}`, {of_seeds(seeds)}, {dates}".replace(
         "%", " %"
     )
 

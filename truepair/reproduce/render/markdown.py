@@ -29,6 +29,11 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.0f} %"
 
 
+def of_seeds(seeds: str) -> str:
+    """`seed 0`, or `seeds 0, 1, 2`."""
+    return f"seeds {seeds}" if "," in seeds else f"seed {seeds}"
+
+
 def seeds_and_dates(records: Sequence[Record]) -> tuple[str, str]:
     """`0, 1, 2` and `2026-11-20 to 2026-11-21`."""
     seeds = sorted({record["cell"]["seed"] for record in records})

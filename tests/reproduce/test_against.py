@@ -1,0 +1,76 @@
+"""One row beside others: means over seeds, differences in the same cells, and how sure these are."""
+
+import pytest
+from scipy.stats import wilcoxon
+
+from truepair.reproduce.cells import Cell
+from truepair.reproduce.render.against import against
+from truepair.reproduce.tables import Filled, Section, Table
+
+TITLES = {"ours": "our method", "rival": "rival", "oracle": "oracle", "infonce": "InfoNCE", "other": "another"}
+OPTIONS = {"row": "ours", "others": ["rival", "oracle"], "names": {"toy": "toys", "more": "more toys"}}
+
+
+def record(method, rate, seed, rsum, *, data="toy"):
+    return {
+        "name": f"{data}-{method}-{rate}-{seed}",
+        "cell": {"data": data, "method": method, "noise": rate, "seed": seed},
+        "command": f"truepair train {data} --method {method}",
+        "date": "2026-01-02",
+        "result": {"test": {"rsum": rsum}, "detection": {"auroc": 0.9 + rsum / 10000} if rate else None},
+    }
+
+
+RECORDS = [
+    *(record("ours", rate, seed, 300 - 100 * rate + seed) for rate in (0.2, 0.4) for seed in (0, 1, 2)),
+    *(record("rival", 0.2, seed, 270.0 - seed) for seed in (0, 1)),
+    *(record("rival", 0.4, seed, 240.0) for seed in (1, 2, 3)),
+    record("oracle", 0.2, 0, 290.0),
+    record("other", 0.8, 0, 1.0),
+]
+
+
+def shown(*tables):
+    filled = []
+    for number, records in enumerate(tables):
+        cells = [Cell(found["name"], found["cell"], found["command"], dict) for found in records]
+        filled.append(Filled(Table(f"toy{number}", "", cells, TITLES), records))
+    return against(Section("docs.md", "toy", ["toy"], "against", options=OPTIONS), *filled).splitlines()
+
+
+def test_means_are_of_all_seeds_and_leads_of_equal_ones():
+    assert shown(RECORDS) == [
+        "**Toys** (`toy`), test rSum, seeds 0, 1, 2, 3, 2026-01-02:",
+        "",
+        "| noise | seeds | our method | rival | oracle | AUROC, our method | AUROC, rival |",
+        "|---|---|---|---|---|---|---|",
+        "| 20 % | 3 | 281.0 ± 1.0 | 269.5 ± 0.7 | 290.0 | 0.9281 ± 0.0001 | 0.9270 ± 0.0001 |",
+        "| 40 % | 3 | 261.0 ± 1.0 | 240.0 ± 0.0 | – | 0.9261 ± 0.0001 | 0.9240 ± 0.0000 |",
+        "",
+        "What our method is ahead, in runs of the same rate and seed:",
+        "",
+        "| noise | rival | oracle |",
+        "|---|---|---|",
+        "| 20 % | +11.0 ± 1.4 (2) | -10.0 (1) |",
+        "| 40 % | +21.5 ± 0.7 (2) | – |",
+        "| all with noise | 4 of 4 above, p = 0.2500 | 0 of 1 above, p = 1.0000 |",
+    ]
+
+
+def test_the_chance_is_that_of_wilcoxon_times_the_tests():
+    p = wilcoxon([10, 12, 21, 22]).pvalue
+    assert shown(RECORDS)[-1].split("|")[2] == f" 4 of 4 above, p = {2 * p:.4f} "
+
+
+def test_without_noise_the_oracle_is_infonce_and_does_not_count():
+    lines = shown([*RECORDS, record("ours", 0.0, 0, 300.0), record("infonce", 0.0, 0, 310.0)])
+    assert lines[4] == "| 0 % | 1 | 300.0 | – | 310.0 | – | – |"
+    assert "| 0 % | – | -10.0 (1) |" in lines and "0 of 1 above" in lines[-1]
+
+
+@pytest.mark.parametrize("data", ["toy", "more"])
+def test_a_data_set_without_the_row_is_left_out(data):
+    lines = shown([record("rival", 0.2, 0, 1.0)], [record("ours", 0.2, 0, 2.0, data=data)])
+    assert [line.split("(")[0] for line in lines if line.startswith("**")] == [
+        "**Toys** " if data == "toy" else "**More toys** "
+    ]

@@ -1,0 +1,85 @@
+"""One method beside others, data set by data set: means over seeds, and what it is ahead in the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from truepair.reproduce.cells import Record
+from truepair.reproduce.records import figure_of
+from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
+from truepair.reproduce.render.ranks import chance_of, holm
+from truepair.reproduce.render.values import groups_of
+from truepair.reproduce.tables import Filled, Section
+
+TEST, AUROC = "result.test.rsum", "result.detection.auroc"
+
+
+def against(section: Section, *shown: Filled) -> str:
+    """Two tables a data set: test rSum and AUROC by noise rate, and how far ahead one row is of each other one.
+
+    Options of the section: `row`, the one; `others`; `names`, data set → its name in the text.
+    """
+    parts = []
+    for data, name in section.options["names"].items():
+        for filled in shown:
+            names = [section.options["row"], *section.options["others"]]
+            records = [record for record in filled.records if record["cell"]["data"] == data and known(record, names)]
+            if any(record["cell"]["method"] == names[0] for record in records):
+                titles = {row: filled.table.titles[row] for row in names}
+                seeds, dates = seeds_and_dates(records)
+                parts += [
+                    f"**{name[0].upper()}{name[1:]}** (`{data}`), test rSum, {of_seeds(seeds)}, {dates}:",
+                    means(titles, records),
+                    f"What {titles[names[0]]} is ahead, in runs of the same rate and seed:",
+                    leads(titles, records),
+                ]
+    return "\n\n".join(parts)
+
+
+def known(record: Record, names: Sequence[str]) -> bool:
+    """Whether a record is of one of these rows; the oracle without noise is InfoNCE."""
+    method, rate = record["cell"]["method"], record["cell"]["noise"]
+    return method in names or (method == "infonce" and rate == 0 and "oracle" in names)
+
+
+def means(titles: dict[str, str], records: list[Record]) -> str:
+    groups, one = groups_of(records), next(iter(titles))
+    lines = []
+    for rate in sorted({rate for name, rate in groups if name == one}):
+        of_rate = {name: groups.get((name, rate), []) for name in titles}
+        figures = [cell((figure_of(run, TEST) for run in runs), 1) for runs in of_rate.values()]
+        detection = [cell((figure_of(run, AUROC) for run in runs), 4) for runs in list(of_rate.values())[:2]]
+        lines.append([percent(rate), str(len(of_rate[one])), *figures, *detection])
+    head = [f"AUROC, {title}" for title in list(titles.values())[:2]]
+    return table(["noise", "seeds", *titles.values(), *head], lines)
+
+
+def leads(titles: dict[str, str], records: list[Record]) -> str:
+    """A line a rate, and a last one of all rates with noise: how many of the differences are positive, and the chance
+    of them by Wilcoxon's signed-rank test, two-sided, with Holm's correction.
+    """
+    groups, (one, *others) = groups_of(records), titles
+    found = {
+        place: {run["cell"]["seed"]: value for run in runs if (value := figure_of(run, TEST)) is not None}
+        for place, runs in groups.items()
+    }
+
+    def gaps(other: str, rate: float) -> list[float]:
+        ours, theirs = found.get((one, rate), {}), found.get((other, rate), {})
+        return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+
+    rates = sorted({rate for name, rate in groups if name == one})
+    lines = [[percent(rate), *(signed(gaps(other, rate)) for other in others)] for rate in rates]
+    everywhere = {other: [gap for rate in rates if rate for gap in gaps(other, rate)] for other in others}
+    chances = holm({other: chance_of(gap) for other, gap in everywhere.items()})
+    last = [
+        f"{sum(value > 0 for value in gap)} of {len(gap)} above, p = {chances[other]:.4f}" if gap else "–"
+        for other, gap in everywhere.items()
+    ]
+    return table(["noise", *(titles[other] for other in others)], [*lines, ["all with noise", *last]])
+
+
+def signed(gaps: list[float]) -> str:
+    """`+1.0 ± 0.5 (3)`, the number of seeds in brackets."""
+    text = cell(gaps, 1)
+    return text if text == "–" else f"{'+' if text[0].isdigit() else ''}{text} ({len(gaps)})"
