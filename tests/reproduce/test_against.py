@@ -53,19 +53,34 @@ def test_means_are_of_all_seeds_and_leads_of_equal_ones():
         "|---|---|---|",
         "| 20 % | +11.0 ± 1.4 (2) | -10.0 (1) |",
         "| 40 % | +21.5 ± 0.7 (2) | – |",
-        "| all with noise | 4 of 4 above, p = 0.2500 | 0 of 1 above, p = 1.0000 |",
+        "| all with noise | 4 of 4 above | 0 of 1 above |",
     ]
 
 
 def test_the_chance_is_that_of_wilcoxon_times_the_tests():
-    p = wilcoxon([10, 12, 21, 22]).pvalue
-    assert shown(RECORDS)[-1].split("|")[2] == f" 4 of 4 above, p = {2 * p:.4f} "
+    """Of six differences and more; the one of the oracle is no test."""
+    more = [record(row, 0.6, seed, 200.0 + seed * (row == "ours")) for row in ("ours", "rival") for seed in (4, 5)]
+    p = wilcoxon([10, 12, 21, 22, 4, 5]).pvalue
+    assert p == 2 / 2**6
+    assert shown([*RECORDS, *more])[-1] == f"| all with noise | 6 of 6 above, p = {p:.4f} | 0 of 1 above |"
+    oracle = [record("oracle", rate, seed, 400.0 + seed) for rate in (0.2, 0.4) for seed in (0, 1, 2)]
+    found = shown([*(r for r in RECORDS if r["cell"]["method"] != "oracle"), *more, *oracle])[-1]
+    assert found == f"| all with noise | 6 of 6 above, p = {2 * p:.4f} | 0 of 6 above, p = {2 * p:.4f} |"
+
+
+def test_other_noise_is_named_and_one_rate_is_all():
+    records = [record("ours", 0.4, 0, 2.0), record("rival", 0.4, 0, 1.0)]
+    for found in records:
+        found["cell"]["kind"] = "nearest"
+    lines = shown(records)
+    assert lines[0] == "**Toys** (`toy`), `--noise-kind nearest`, test rSum, seed 0, 2026-01-02:"
+    assert lines[-1] == "| 40 % | +1.0 (1) | – |"
 
 
 def test_without_noise_the_oracle_is_infonce_and_does_not_count():
     lines = shown([*RECORDS, record("ours", 0.0, 0, 300.0), record("infonce", 0.0, 0, 310.0)])
     assert lines[4] == "| 0 % | 1 | 300.0 | – | 310.0 | – | – |"
-    assert "| 0 % | – | -10.0 (1) |" in lines and "0 of 1 above" in lines[-1]
+    assert "| 0 % | – | -10.0 (1) |" in lines and lines[-1].endswith("| 0 of 1 above |")
 
 
 @pytest.mark.parametrize("data", ["toy", "more"])

@@ -12,6 +12,8 @@ from truepair.reproduce.render.values import groups_of
 from truepair.reproduce.tables import Filled, Section
 
 TEST, AUROC = "result.test.rsum", "result.detection.auroc"
+TESTED = 6
+"""Differences that there must be for a test: of fewer, all of one sign, Wilcoxon's p is above 0.05."""
 
 
 def against(section: Section, *shown: Filled) -> str:
@@ -27,8 +29,10 @@ def against(section: Section, *shown: Filled) -> str:
             if any(record["cell"]["method"] == names[0] for record in records):
                 titles = {row: filled.table.titles[row] for row in names}
                 seeds, dates = seeds_and_dates(records)
+                kind = records[0]["cell"].get("kind")
+                noise = f", `--noise-kind {kind}`" if kind else ""
                 parts += [
-                    f"**{name[0].upper()}{name[1:]}** (`{data}`), test rSum, {of_seeds(seeds)}, {dates}:",
+                    f"**{name[0].upper()}{name[1:]}** (`{data}`){noise}, test rSum, {of_seeds(seeds)}, {dates}:",
                     means(titles, records),
                     f"What {titles[names[0]]} is ahead, in runs of the same rate and seed:",
                     leads(titles, records),
@@ -55,8 +59,8 @@ def means(titles: dict[str, str], records: list[Record]) -> str:
 
 
 def leads(titles: dict[str, str], records: list[Record]) -> str:
-    """A line a rate, and a last one of all rates with noise: how many of the differences are positive, and the chance
-    of them by Wilcoxon's signed-rank test, two-sided, with Holm's correction.
+    """A line a rate, and one of all rates with noise where there are several: how many of the differences are positive,
+    and the chance of them by Wilcoxon's signed-rank test, two-sided, with Holm's correction.
     """
     groups, (one, *others) = groups_of(records), titles
     found = {
@@ -70,13 +74,16 @@ def leads(titles: dict[str, str], records: list[Record]) -> str:
 
     rates = sorted({rate for name, rate in groups if name == one})
     lines = [[percent(rate), *(signed(gaps(other, rate)) for other in others)] for rate in rates]
-    everywhere = {other: [gap for rate in rates if rate for gap in gaps(other, rate)] for other in others}
-    chances = holm({other: chance_of(gap) for other, gap in everywhere.items()})
-    last = [
-        f"{sum(value > 0 for value in gap)} of {len(gap)} above, p = {chances[other]:.4f}" if gap else "–"
-        for other, gap in everywhere.items()
-    ]
-    return table(["noise", *(titles[other] for other in others)], [*lines, ["all with noise", *last]])
+    if sum(rate > 0 for rate in rates) > 1:
+        everywhere = {other: [gap for rate in rates if rate for gap in gaps(other, rate)] for other in others}
+        chances = holm({other: chance_of(gap) for other, gap in everywhere.items() if len(gap) >= TESTED})
+        lines.append(["all with noise", *(judged(gap, chances.get(other)) for other, gap in everywhere.items())])
+    return table(["noise", *(titles[other] for other in others)], lines)
+
+
+def judged(gaps: list[float], chance: float | None) -> str:
+    above = f"{sum(gap > 0 for gap in gaps)} of {len(gaps)} above" if gaps else "–"
+    return above if chance is None else f"{above}, p = {chance:.4f}"
 
 
 def signed(gaps: list[float]) -> str:
