@@ -124,26 +124,6 @@ def test_labels_remember_all_epochs_and_networks(label_memory):
     assert bool(torch.isfinite(memory.read("odds")).all())
 
 
-@pytest.mark.parametrize("few", [1, 2, 9])
-def test_labels_of_early_epochs_are_a_mean_of_these_alone(few):
-    """Against a plain loop: the first stage as always; then it is forgotten, and of each stage `few` epochs count."""
-    generator = torch.Generator().manual_seed(1)
-    method, memory, stages = prepared(label_epochs=few, pieces=(5, 6))
-    expected, first, later = torch.ones(PAIRS), [], []
-    for stage, epochs in enumerate((5, 6, 5)):
-        for epoch in range(1, epochs + 1):
-            method.start_epoch(EpochPosition(stage, epoch, stages), memory)
-            if epoch > 2 and (not stage or epoch <= 2 + few):
-                (later if stage else first).append(memory.read("seen_probability").double().tolist())
-                lines = later if stage else first
-                odds = [[np.log(p / (1 - p)) for p in line] for line in lines]
-                mean = [1 / (1 + np.exp(-sum(column) / len(odds))) for column in zip(*odds, strict=True)]
-                expected = torch.tensor(mean, dtype=torch.float32)
-            torch.testing.assert_close(memory.read("label"), expected)
-            memory.write("seen_probability", None, torch.rand(PAIRS, generator=generator) * 0.98 + 0.01)
-    assert (len(first), len(later)) == (3, min(few, 4) + min(few, 3))
-
-
 def test_the_last_stage_has_the_teachers_of_all_before_and_these_have_none():
     method, memory, stages = prepared(CREDIT, distillation=2.0, own_cell="kept")
     similarity, taught = similarity_of(0), similarity_of(1)
@@ -356,9 +336,6 @@ def test_every_row_of_the_ablation_is_another_method_than_the_whole():
         {"taught": "none"},
         {"partners": "proposed", "pieces": ()},
         {"momentum": 0.9},
-        {"label_epochs": 0},
-        {"label_epochs": 2, "label_memory": "momentum"},
-        {"label_epochs": 2, "pieces": ()},
     ],
 )
 def test_options_out_of_range_are_refused(options):

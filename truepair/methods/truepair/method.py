@@ -118,10 +118,10 @@ class TruePair(Method):
 
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂."""
-        updates = self.updates(position)
-        if not updates:
-            return
         label, seen = memory.read("label"), memory.read("seen_probability")
+        freeze = self.config.freeze_epochs
+        before = sum(max(0, stage.epochs - freeze) for stage in position.stages[: position.stage])
+        updates = before + position.epoch - freeze
         if self.config.label_memory == "mean":
             odds, new = memory.read("odds"), torch.logit(seen.double(), eps=CERTAIN).float()
             odds = odds + (new - odds) / updates
@@ -131,16 +131,6 @@ class TruePair(Method):
             momentum = self.config.momentum if updates > 1 else 0.0
             label = momentum * label + (1 - momentum) * seen
         memory.write("label", None, label)
-
-    def updates(self, position: EpochPosition) -> int:
-        """How many p̂ the labels are the mean of, this epoch's included; 0 where it has none that counts."""
-        freeze, few = self.config.freeze_epochs, self.config.label_epochs
-        begun = position.stages[: position.stage]
-        if few is None or not begun:
-            return sum(max(0, stage.epochs - freeze) for stage in begun) + position.epoch - freeze
-        if position.epoch > freeze + few:
-            return 0
-        return sum(min(few, max(0, stage.epochs - freeze)) for stage in begun[1:]) + position.epoch - freeze
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The teachers' proposals for the pairs that they have seen disbelieved."""

@@ -51,12 +51,6 @@ class TruePairConfig(Options):
         "how a label remembers: the mean of the log odds that were seen, over all epochs and networks, or a moving "
         "average of the probabilities with weight β",
     )
-    label_epochs: int | None = option(
-        None,
-        "epochs after the frozen ones of each stage but the first whose probabilities make the labels, a mean of these "
-        "alone: early ones know least by heart. Default: all epochs of all stages",
-        least=1,
-    )
     momentum: float = option(MOMENTUM, "weight β of the old label in a moving average", **SHARE)
     threshold: float = option(0.1, "where the label is the credit: pairs below ε are disbelieved", **SHARE)
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
@@ -77,14 +71,6 @@ class TruePairConfig(Options):
             raise InputError(
                 f"momentum is {self.momentum}, and labels that are means have none; leave it out, or add label_memory "
                 "momentum"
-            )
-        if self.label_epochs is not None and self.label_memory == "momentum":
-            raise InputError(
-                "label_epochs chooses the epochs of a mean, and label_memory momentum has none; leave one out"
-            )
-        if self.label_epochs is not None and self.pieces == ():
-            raise InputError(
-                "label_epochs is about the stages after the first one, and pieces say there are none; leave one out"
             )
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
