@@ -71,7 +71,7 @@ def test_the_chance_is_that_of_wilcoxon_times_the_tests():
 def test_other_noise_is_named_and_one_rate_is_all():
     records = [record("ours", 0.4, 0, 2.0), record("rival", 0.4, 0, 1.0)]
     for found in records:
-        found["cell"]["kind"] = "nearest"
+        found["command"] += " --noise-kind nearest"
     lines = shown(records)
     assert lines[0] == "**Toys** (`toy`), `--noise-kind nearest`, test rSum, seed 0, 2026-01-02:"
     assert lines[-1] == "| 40 % | +1.0 (1) | – |"

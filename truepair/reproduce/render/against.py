@@ -12,6 +12,7 @@ from truepair.reproduce.render.values import groups_of
 from truepair.reproduce.tables import Filled, Section
 
 TEST, AUROC = "result.test.rsum", "result.detection.auroc"
+KIND = "--noise-kind"
 TESTED = 6
 """Differences that there must be for a test: of fewer, all of one sign, Wilcoxon's p is above 0.05."""
 
@@ -29,8 +30,8 @@ def against(section: Section, *shown: Filled) -> str:
             if any(record["cell"]["method"] == names[0] for record in records):
                 titles = {row: filled.table.titles[row] for row in names}
                 seeds, dates = seeds_and_dates(records)
-                kind = records[0]["cell"].get("kind")
-                noise = f", `--noise-kind {kind}`" if kind else ""
+                words = records[0]["command"].split()
+                noise = f", `--noise-kind {words[words.index(KIND) + 1]}`" if KIND in words else ""
                 parts += [
                     f"**{name[0].upper()}{name[1:]}** (`{data}`){noise}, test rSum, {of_seeds(seeds)}, {dates}:",
                     means(titles, records),
