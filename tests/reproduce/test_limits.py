@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 import truepair
 from truepair.cli.main import main as cli
+from truepair.errors import InputError
 from truepair.reproduce import limits
 from truepair.reproduce.cells import Cell, Context, Places
 from truepair.reproduce.limits import TOLD, limit_cells, main
@@ -46,8 +47,16 @@ def test_captions_of_one_image_are_given_in_turn(tiny):
 
 
 def test_without_the_truth_nothing_is_told(tiny):
-    with pytest.raises(ValueError, match="nobody knows"):
+    with pytest.raises(InputError, match="nobody knows"):
         truth_of(truepair.load(tiny).without_truth())
+
+
+def test_a_run_of_another_method_is_refused(tiny, tmp_path):
+    words = ["--method", "infonce", "--epochs", "1", "--width", "16", "--minimum-count", "1", "--quiet"]
+    assert cli(["train", str(tiny), *words, "--threads", "1", "--out", str(tmp_path / "run")]) == 0
+    with pytest.raises(InputError, match="--method infonce"):
+        main(["labels", str(tmp_path / "run"), "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
 
 
 def run(plain, out, told):

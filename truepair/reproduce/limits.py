@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from truepair.errors import InputError
 from truepair.reproduce.cells import Cell, Context, Places, Record, truepair
 from truepair.reproduce.training import trained_record
 from truepair.training.run_folder import RunFolder
@@ -33,7 +34,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Train, or go on with, one such run. Raises an InputError as `truepair train` does."""
+    """Train, or go on with, one such run.
+
+    Raises:
+        InputError: the run is none of our method, or nobody knows which of its pairs match; or as `fit`.
+    """
     import torch
 
     from truepair.methods.truepair.options import TruePairConfig
@@ -43,6 +48,8 @@ def main(arguments: Sequence[str]) -> None:
 
     options = build_parser().parse_args(arguments)
     job, threads = read_job(options.run)
+    if job.method != "truepair":
+        raise InputError(f"{options.run} is a run of --method {job.method}; what is told here goes into truepair alone")
     torch.set_num_threads(threads or 1)
     splits, setup = load_job(job)
     method = ToldTruePair(TruePairConfig(**job.method_options), options.told, truth_of(splits.train))

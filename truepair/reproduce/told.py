@@ -9,6 +9,7 @@ import torch
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.data.pairs import BoolArray, IntArray, Pairs
+from truepair.errors import InputError
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.method import TruePair
 from truepair.methods.truepair.options import TruePairConfig
@@ -28,11 +29,13 @@ def truth_of(pairs: Pairs) -> Truth:
     """The truth about pairs; several captions that an image lost go to its mismatched pairs in turn.
 
     Raises:
-        ValueError: nobody knows the truth.
+        InputError: nobody knows the truth.
     """
     mismatched = pairs.mismatched
     if mismatched is None or pairs.true_image is None:
-        raise ValueError(f"{pairs.name}: nobody knows which pairs match")
+        raise InputError(
+            f"{pairs.name}: nobody knows which pairs match; take a run with synthetic mismatches (--noise)"
+        )
     places = np.flatnonzero(mismatched).tolist()
     lost: dict[int, list[int]] = {}
     for place in places:
