@@ -10,6 +10,12 @@ os.environ.setdefault("TRUEPAIR_ENCODER", "windows")  # the quickest, and for pi
 torch.set_num_threads(1)  # the tests run in several processes; threads that wait for each other would slow them down
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Features of pictures go where everything else of the tests goes, not into the user's cache."""
+    os.environ["TRUEPAIR_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def fashion() -> Path:
     """The folder of `fashion_precomp`, or a skip that says where it was looked for."""

@@ -1,5 +1,6 @@
 """Files written whole or not at all, read without trusting them, and folders that one process at a time works in."""
 
+from truepair.files.cache import cache_folder
 from truepair.files.lock import foreign_in, locked
 from truepair.files.reading import (
     check_values,
@@ -26,6 +27,7 @@ from truepair.files.writing import (
 
 __all__ = [
     "atomic_file",
+    "cache_folder",
     "check_values",
     "clear_leftovers",
     "foreign_in",

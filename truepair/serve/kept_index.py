@@ -12,6 +12,7 @@ from pathlib import Path
 
 from truepair.data.pairs import Pairs
 from truepair.errors import InputError, TruepairError
+from truepair.files import cache_folder
 from truepair.search.embedder import Embedder
 from truepair.search.index import Index, build_index, load_index
 from truepair.training.setup import fingerprint
@@ -50,13 +51,11 @@ def kept_index(embedder: Embedder, pairs: Pairs, before_batch: Callable[[], None
 
 
 def place(embedder: Embedder, pairs: Pairs) -> Path:
-    """Where the index of some pairs is kept: `$TRUEPAIR_CACHE`, else `~/.cache/truepair`, by model, pairs and names."""
-    named = os.environ.get("TRUEPAIR_CACHE")
-    folder = Path(named) if named else Path.home() / ".cache" / "truepair"
+    """Where the index of some pairs is kept: in the folder of caches, by model, pairs and names."""
     digest = hashlib.blake2b(f"{embedder.digest()} {fingerprint(pairs)}".encode(), digest_size=16)
     for name in pairs.images.ids:
         digest.update(name.encode() + b"\0")
-    return folder / f"index-{digest.hexdigest()}"
+    return cache_folder() / f"index-{digest.hexdigest()}"
 
 
 def keep(index: Index, folder: Path) -> None:

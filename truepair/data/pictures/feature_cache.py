@@ -33,7 +33,7 @@ from truepair.data.pictures.known_features import Digests, KnownFeatures, digest
 from truepair.data.pictures.pictures import Failure, Place, readable
 from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
-from truepair.files import atomic_file, map_npy, write_json_atomically
+from truepair.files import atomic_file, cache_folder, map_npy, write_json_atomically
 from truepair.progress import Progress
 
 BLOCK = 512
@@ -82,8 +82,7 @@ def describe_all(place: Places, digests: Digests, encoder: Encoder, reading: Rea
     count = len(digests)
     if not count:
         return Described(_nothing(encoder), np.empty(0, dtype=np.int64), {})
-    named = reading.cache or os.environ.get("TRUEPAIR_CACHE")
-    folder = Path(named) if named else Path.home() / ".cache" / "truepair"
+    folder = cache_folder(reading.cache)
     stem = folder / f"features-{blake2b(digests.tobytes(), digest_size=16).hexdigest()}-{encoder.identity()}"
     features, notes = Path(f"{stem}.npy"), Path(f"{stem}.json")
     state = _read_state(notes) if features.exists() else None

@@ -7,15 +7,13 @@ in the folder of the features' cache.
 from __future__ import annotations
 
 import hashlib
-import os
-from pathlib import Path
 
 import numpy as np
 
 from truepair.data.pairs import Array, Images, Texts
 from truepair.encoders.encoder import ImageTextEncoder
 from truepair.errors import TruepairError
-from truepair.files import atomic_file, map_npy
+from truepair.files import atomic_file, cache_folder, map_npy
 from truepair.progress import Progress
 
 _AT_ONCE = 64
@@ -50,8 +48,7 @@ def text_vectors(texts: Texts, encoder: ImageTextEncoder, progress: Progress | N
     if len(texts) < _LEAST_KEPT:
         return encoder.encode_texts(texts.captions).astype(np.float16)
     name = hashlib.blake2b("\0".join(texts.captions).encode(), digest_size=16).hexdigest()
-    place = os.environ.get("TRUEPAIR_CACHE")
-    folder = Path(place) if place else Path.home() / ".cache" / "truepair"
+    folder = cache_folder()
     path = folder / f"captions-{name}-{encoder.identity()}.npy"
     try:
         kept = map_npy(path) if path.exists() else None
