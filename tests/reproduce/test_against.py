@@ -30,12 +30,12 @@ RECORDS = [
 ]
 
 
-def shown(*tables):
+def shown(*tables, **options):
     filled = []
     for number, records in enumerate(tables):
         cells = [Cell(found["name"], found["cell"], found["command"], dict) for found in records]
         filled.append(Filled(Table(f"toy{number}", "", cells, TITLES), records))
-    return against(Section("docs.md", "toy", ["toy"], "against", options=OPTIONS), *filled).splitlines()
+    return against(Section("docs.md", "toy", ["toy"], "against", options=OPTIONS | options), *filled).splitlines()
 
 
 def test_means_are_of_all_seeds_and_leads_of_equal_ones():
@@ -88,4 +88,21 @@ def test_a_data_set_without_the_row_is_left_out(data):
     lines = shown([record("rival", 0.2, 0, 1.0)], [record("ours", 0.2, 0, 2.0, data=data)])
     assert [line.split("(")[0] for line in lines if line.startswith("**")] == [
         "**Toys** " if data == "toy" else "**More toys** "
+    ]
+
+
+def test_what_is_reached_is_of_runs_of_the_same_seed():
+    """Of the bound at the same rate, and of InfoNCE without noise; without noise nothing is shown."""
+    more = [
+        *(record("infonce", 0.0, seed, rsum) for seed, rsum in ((0, 280.0), (1, 140.5))),
+        *(record("other", 0.2, seed, 350.0) for seed in (1, 5)),
+        record("ours", 0.0, 0, 300.0),
+    ]
+    lines = shown([*RECORDS, *more], bounds=["oracle", "other"])
+    start = lines.index("What our method reaches, in percent, in runs of the same seed:")
+    assert lines[start + 2 :] == [
+        "| noise | of the oracle | of the another | of InfoNCE without noise |",
+        "|---|---|---|---|",
+        f"| 20 % | {100 * 280 / 290:.1f} (1) | {100 * 281 / 350:.1f} (1) | 150.0 ± 70.7 (2) |",
+        f"| 40 % | – | – | {(100 * 260 / 280 + 100 * 261 / 140.5) / 2:.1f} ± 65.7 (2) |",
     ]

@@ -8,25 +8,33 @@ from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
 from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import chance_of, holm
-from truepair.reproduce.render.values import groups_of
+from truepair.reproduce.render.values import Groups, groups_of
 from truepair.reproduce.tables import Filled, Section
 
 TEST, AUROC = "result.test.rsum", "result.detection.auroc"
 KIND = "--noise-kind"
+CLEAN = ("infonce", 0.0)
 TESTED = 6
 """Differences that there must be for a test: of fewer, all of one sign, Wilcoxon's p is above 0.05."""
 
 
 def against(section: Section, *shown: Filled) -> str:
-    """Two tables a data set: test rSum and AUROC by noise rate, and how far ahead one row is of each other one.
+    """Tables a data set: test rSum and AUROC by noise rate, how far ahead one row is of each other one, and what it
+    reaches of others that bound it.
 
-    Options of the section: `row`, the one; `others`; `names`, data set → its name in the text.
+    Options of the section: `row`, the one; `others`; `bounds`, where there are some; `names`, data set → its name in
+    the text.
     """
     parts = []
     for data, name in section.options["names"].items():
         for filled in shown:
             names = [section.options["row"], *section.options["others"]]
-            records = [record for record in filled.records if record["cell"]["data"] == data and known(record, names)]
+            bounds = section.options.get("bounds", [])
+            records = [
+                record
+                for record in filled.records
+                if record["cell"]["data"] == data and known(record, [*names, *bounds])
+            ]
             if any(record["cell"]["method"] == names[0] for record in records):
                 titles = {row: filled.table.titles[row] for row in names}
                 seeds, dates = seeds_and_dates(records)
@@ -38,13 +46,19 @@ def against(section: Section, *shown: Filled) -> str:
                     f"What {titles[names[0]]} is ahead, in runs of the same rate and seed:",
                     leads(titles, records),
                 ]
+                if bounds:
+                    limits = {row: filled.table.titles[row] for row in bounds}
+                    parts += [
+                        f"What {titles[names[0]]} reaches, in percent, in runs of the same seed:",
+                        shares(names[0], limits, records),
+                    ]
     return "\n\n".join(parts)
 
 
 def known(record: Record, names: Sequence[str]) -> bool:
     """Whether a record is of one of these rows; the oracle without noise is InfoNCE."""
     method, rate = record["cell"]["method"], record["cell"]["noise"]
-    return method in names or (method == "infonce" and rate == 0 and "oracle" in names)
+    return method in names or (method == CLEAN[0] and rate == 0 and "oracle" in names)
 
 
 def means(titles: dict[str, str], records: list[Record]) -> str:
@@ -64,10 +78,7 @@ def leads(titles: dict[str, str], records: list[Record]) -> str:
     and the chance of them by Wilcoxon's signed-rank test, two-sided, with Holm's correction.
     """
     groups, (one, *others) = groups_of(records), titles
-    found = {
-        place: {run["cell"]["seed"]: value for run in runs if (value := figure_of(run, TEST)) is not None}
-        for place, runs in groups.items()
-    }
+    found = by_seed(groups)
 
     def gaps(other: str, rate: float) -> list[float]:
         ours, theirs = found.get((one, rate), {}), found.get((other, rate), {})
@@ -80,6 +91,29 @@ def leads(titles: dict[str, str], records: list[Record]) -> str:
         chances = holm({other: chance_of(gap) for other, gap in everywhere.items() if len(gap) >= TESTED})
         lines.append(["all with noise", *(judged(gap, chances.get(other)) for other, gap in everywhere.items())])
     return table(["noise", *(titles[other] for other in others)], lines)
+
+
+def shares(one: str, bounds: dict[str, str], records: list[Record]) -> str:
+    """A line a rate with noise: percent of the test rSum of each bound there, and of that of InfoNCE without noise."""
+    groups = groups_of(records)
+    found = by_seed(groups)
+
+    def share(rate: float, of: tuple[str, float]) -> str:
+        ours, theirs = found[one, rate], found.get(of, {})
+        reached = [100 * ours[seed] / theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+        return f"{cell(reached, 1)} ({len(reached)})" if reached else "–"
+
+    rates = sorted({rate for name, rate in groups if name == one and rate})
+    lines = [[percent(rate), *(share(rate, (row, rate)) for row in bounds), share(rate, CLEAN)] for rate in rates]
+    return table(["noise", *(f"of the {title}" for title in bounds.values()), "of InfoNCE without noise"], lines)
+
+
+def by_seed(groups: Groups) -> dict[tuple[str, float], dict[int, float]]:
+    """Test rSum by row and rate, and then by seed."""
+    return {
+        place: {run["cell"]["seed"]: value for run in runs if (value := figure_of(run, TEST)) is not None}
+        for place, runs in groups.items()
+    }
 
 
 def judged(gaps: list[float], chance: float | None) -> str:
