@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 import truepair
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
-from truepair.correspondence.division import upper_group
+from truepair.correspondence.division import beyond_chance, upper_group
 from truepair.engines.config import GlobalConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
@@ -97,6 +97,30 @@ def test_the_credit_of_a_pair_is_the_posterior_of_its_label_or_the_label():
     memory.write("label", None, torch.full((200,), 0.3))  # no two groups: the label
     method.start_epoch(EpochPosition(1, 1, method.stages(5, 4)), memory)
     assert torch.equal(memory.read("credit"), torch.full((200,), 0.3))
+
+
+def test_low_labels_count_as_far_as_chance_does_not_explain_them():
+    """Where labels in no two groups leave next to nobody believed; in the first epochs all are."""
+    generator = torch.Generator().manual_seed(0)
+    method, memory = build_method("truepair"), CorrespondenceMemory(400)
+    method.prepare(memory)
+    memory.write("synthetic", None, torch.sigmoid(torch.randn(400, generator=generator) - 6))
+    method.start_epoch(EpochPosition(0, 2, method.stages(5, 4)), memory)
+    assert torch.equal(memory.read("credit"), torch.ones(400))
+    wrong, right = torch.randn(300, generator=generator) - 6, torch.randn(100, generator=generator) - 4
+    label = torch.sigmoid(torch.cat([wrong, right]))
+    assert upper_group(label) is None
+    memory.write("label", None, label)
+    method.start_epoch(EpochPosition(1, 1, method.stages(5, 4)), memory)
+    credit = memory.read("credit")
+    assert torch.equal(credit, beyond_chance(label, memory.read("synthetic")))
+    assert 20 < int((credit > 0).sum()) < 120
+    assert float((credit[:300] > 0).float().mean()) < 0.15 < 0.3 < float((credit[300:] > 0).float().mean())
+    more = torch.sigmoid(torch.logit(label) + 2.5)  # more than a twentieth is believed: the label, as ever
+    assert upper_group(more) is None and 20 < int((more >= 0.1).sum()) < 200
+    memory.write("label", None, more)
+    method.start_epoch(EpochPosition(1, 1, method.stages(5, 4)), memory)
+    assert torch.equal(memory.read("credit"), more.masked_fill(more < 0.1, 0.0))
 
 
 @pytest.mark.parametrize("label_memory", ["mean", "momentum"])

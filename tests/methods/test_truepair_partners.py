@@ -166,7 +166,9 @@ def test_the_loss_of_a_batch_has_the_partners_of_its_disbelieved_pairs():
 @pytest.mark.parametrize("model", [SMALL.model, SGRConfig(width=16, word_width=8, similarity_width=8)])
 def test_a_run_proposes_partners_once_and_among_disbelieved_pairs(tiny, tmp_path, monkeypatch, model):
     method = build_method("truepair", {"pieces": (3,), "partners": "proposed"})
-    monkeypatch.setattr(type(method), "credit_of", lambda self, label: (torch.arange(len(label)) % 3 > 0).float())
+    monkeypatch.setattr(
+        type(method), "credit_of", lambda self, label, synthetic: (torch.arange(len(label)) % 3 > 0).float()
+    )
     run = fit(tiny, tmp_path / "run", method, Setup(model=model))
     logged = ["partner_probability" in line for line in run.metrics]
     assert logged == [False] * 3 + [True] + [False] * 2
@@ -182,7 +184,7 @@ def test_a_run_proposes_partners_once_and_among_disbelieved_pairs(tiny, tmp_path
 @pytest.mark.parametrize("credit", [0.0, 1.0])
 def test_all_pairs_disbelieved_or_none(tiny, tmp_path, monkeypatch, credit):
     method = build_method("truepair", {"pieces": (3,), "partners": "proposed"})
-    monkeypatch.setattr(type(method), "credit_of", lambda self, label: torch.full_like(label, credit))
+    monkeypatch.setattr(type(method), "credit_of", lambda self, label, synthetic: torch.full_like(label, credit))
     run = fit(tiny, tmp_path / "run", method)
     assert all(np.isfinite(line["loss"]) for line in run.metrics)
     assert (run.metrics[3]["partner_probability"] > 0) == (credit == 0)
@@ -191,7 +193,9 @@ def test_all_pairs_disbelieved_or_none(tiny, tmp_path, monkeypatch, credit):
 @pytest.mark.parametrize("batches", [19, 25])
 def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, batches):
     method = build_method("truepair", {"pieces": (3,), "partners": "proposed"})
-    monkeypatch.setattr(type(method), "credit_of", lambda self, label: (torch.arange(len(label)) % 3 > 0).float())
+    monkeypatch.setattr(
+        type(method), "credit_of", lambda self, label, synthetic: (torch.arange(len(label)) % 3 > 0).float()
+    )
     whole = fit(tiny, tmp_path / "whole", method)
     with stopped_after(monkeypatch, batches, saved=True):
         fit(tiny, tmp_path / "cut", method)

@@ -10,7 +10,7 @@ from truepair.correspondence.opinions import (
     opinions,
     softplus_evidence,
 )
-from truepair.correspondence.probability import matching_probability
+from truepair.correspondence.probability import matching_probability, synthetic_probability
 from truepair.correspondence.structure import intra_modal_similarity
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "matching_probability",
     "opinions",
     "softplus_evidence",
+    "synthetic_probability",
 ]

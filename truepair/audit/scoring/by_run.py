@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.scoring.cross_attention_space import MOST_REMATCHED, CrossAttentionSpace
-from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of, logit
+from truepair.audit.scoring.evidence import Evidence, NearestCopies, evidence_of
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, LocalRanks, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.vectors import has_vectors
+from truepair.correspondence.calibration import logit
 from truepair.data.pairs import Array, Pairs
 from truepair.data.repeats import caption_key, image_digests
 from truepair.methods import learns_from_labels

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.options import CrossFitting
-from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, logit
+from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of
 from truepair.audit.scoring.folds import Folds, make_folds
 from truepair.audit.scoring.local_ranks import MOST_PAIRS, ranks_of_spaces
 from truepair.audit.scoring.model_space import ModelSpace
@@ -22,6 +22,7 @@ from truepair.audit.scoring.other_captions import OtherCaptions
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.scoring.scoring_folder import kept_columns
 from truepair.audit.scoring.synthetic_mismatches import KINDS
+from truepair.correspondence.calibration import logit
 from truepair.data.pairs import Array, Pairs
 from truepair.engines.config import GlobalConfig, MLPConfig
 from truepair.errors import RunFolderError

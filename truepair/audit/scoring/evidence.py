@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.scoring.other_captions import OTHERS
+from truepair.correspondence.calibration import logit
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
 
-SUREST = 1e-4
 LARGEST = 1e70  # far beyond any evidence, and its square still is a float64
 SAME = 1e-9
 """A column whose spread is no more than this share of its largest value is constant but for rounding."""
@@ -81,13 +81,6 @@ def evidence_of(columns: dict[str, Array], memory: Array | None = None) -> Array
     if OTHERS in columns:  # a mean of cosines; many are 0, and the log of that would count far too much
         sides.append(columns[OTHERS].astype(np.float64))
     return np.stack(sides if memory is None else [*sides, memory], axis=1)
-
-
-def logit(probability: Array) -> Array:
-    """log p/(1 − p), with p kept within [1e-4, 1 − 1e-4]; NaN stays NaN."""
-    kept = np.clip(probability, SUREST, 1 - SUREST)
-    odds: Array = np.log(kept) - np.log1p(-kept)
-    return odds
 
 
 def checked_evidence(rows: Array, name: str) -> Array:

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from truepair.audit.scoring.evidence import logit
+from truepair.correspondence.calibration import logit
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.decisions.estimate import MISTAKES
 

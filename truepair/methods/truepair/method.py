@@ -14,8 +14,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from truepair.correspondence import CorrespondenceMemory, matching_probability
-from truepair.correspondence.division import CERTAIN, Part, upper_group
+from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
+from truepair.correspondence.division import CERTAIN, HALF, Part, beyond_chance, upper_group
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
@@ -25,7 +25,8 @@ from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
 
-HALF = 0.5
+LEAST_BELIEVED = 0.05
+"""Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
@@ -46,6 +47,7 @@ class TruePair(Method):
         "odds": PairField("mean log odds", "z", unit=False, shown="never"),
         "credit": PairField("credit", r"\hat{y}"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
+        "synthetic": PairField("probability of a synthetic mismatch", shown="never"),
         "partner": PairField("pair of the proposed caption", unit=False, shown="never"),
         "partner_probability": PairField("probability of the proposed caption"),
     }
@@ -78,6 +80,7 @@ class TruePair(Method):
         memory.register("odds", 0.0)
         memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
+        memory.register("synthetic", 0.0)
         if self.reads_beside:
             memory.register("partner", torch.arange(memory.count))
             memory.register("partner_probability", 0.0)
@@ -112,7 +115,8 @@ class TruePair(Method):
             self.refine(position, memory)
         label = memory.read("label")
         proposed = self.look_for_partners(memory) if self.surveys(position) else {}
-        credit = self.credit_of(label)
+        as_given = self.config.labels == "given" or position.overall <= self.config.freeze_epochs
+        credit = self.credit_of(label, None if as_given else memory.read("synthetic"))
         memory.write("credit", None, credit)
         return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
 
@@ -141,11 +145,22 @@ class TruePair(Method):
         memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
         return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
 
-    def credit_of(self, label: Tensor) -> Tensor:
-        """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved."""
-        upper = upper_group(label) if self.config.credit == "posterior" else None
-        credit, least = (label, self.config.threshold) if upper is None else (upper.float(), HALF)
-        return credit.masked_fill(credit < least, 0.0)
+    def credit_of(self, label: Tensor, synthetic: Tensor | None) -> Tensor:
+        """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved.
+
+        Args:
+            label: (N,).
+            synthetic: (N,) p̂ of a synthetic mismatch, one of each image; None while labels are as given.
+        """
+        believed = label.masked_fill(label < self.config.threshold, 0.0)
+        if self.config.credit == "label" or synthetic is None:
+            return believed
+        upper = upper_group(label, synthetic)
+        if upper is not None:
+            credit = upper.float()
+            return credit.masked_fill(credit < HALF, 0.0)
+        few = (believed > 0).float().mean() < LEAST_BELIEVED
+        return beyond_chance(label, synthetic) if few else believed
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """The active complementary loss on ŷ, and in the last stage δ times the distillation of the ones before."""
@@ -153,6 +168,8 @@ class TruePair(Method):
         seen = matching_probability(similarity.detach(), temperature=config.temperature)
         memory.write("seen_probability", ids, seen)
         memory.write("seen_similarity", ids, similarity.diagonal())
+        made = synthetic_probability(similarity.detach(), temperature=config.temperature)
+        memory.write("synthetic", ids, made)
         credit = memory.read("credit", ids).to(similarity.device)
         disbelieved = credit == 0
         loss = active_complementary(similarity, credit, temperature=config.temperature, scale=config.scale)
@@ -201,4 +218,4 @@ class TruePair(Method):
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
-        return torch.where(self.credit_of(memory.read("label")) > 0, int(Part.CLEAN), int(Part.NOISY))
+        return torch.where(memory.read("credit") > 0, int(Part.CLEAN), int(Part.NOISY))

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truepair.audit.scoring.evidence import SUREST, logit
 from truepair.data.pairs import Array
+
+SUREST = 1e-4
+
+
+def logit(probability: Array) -> Array:
+    """log p/(1 − p), with p kept within [1e-4, 1 − 1e-4]; NaN stays NaN."""
+    kept = np.clip(probability, SUREST, 1 - SUREST)
+    odds: Array = np.log(kept) - np.log1p(-kept)
+    return odds
 
 
 @dataclass(frozen=True)
