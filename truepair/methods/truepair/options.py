@@ -44,7 +44,8 @@ class TruePairConfig(Options):
     credit: Literal["posterior", "label"] = option(
         "posterior",
         "how far the loss believes a pair: how probably its label is of the upper one of the two groups of labels "
-        "(where there are not two: the label), or the label itself",
+        "(where there are not two: the label, and where labels are low throughout: as far as chance does not explain "
+        "it), or the label itself",
     )
     label_memory: Literal["mean", "momentum"] = option(
         "mean",
