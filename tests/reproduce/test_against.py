@@ -1,6 +1,9 @@
 """One row beside others: means over seeds, differences in the same cells, and how sure these are."""
 
+import math
+
 import pytest
+from scipy.stats import t as t_distribution
 from scipy.stats import wilcoxon
 
 from truepair.reproduce.cells import Cell
@@ -66,6 +69,23 @@ def test_the_chance_is_that_of_wilcoxon_times_the_tests():
     oracle = [record("oracle", rate, seed, 400.0 + seed) for rate in (0.2, 0.4) for seed in (0, 1, 2)]
     found = shown([*(r for r in RECORDS if r["cell"]["method"] != "oracle"), *more, *oracle])[-1]
     assert found == f"| all with noise | 6 of 6 above, p = {2 * p:.4f} | 0 of 6 above, p = {2 * p:.4f} |"
+
+
+def test_the_chance_of_a_rate_is_that_of_a_paired_t_test_of_three_seeds():
+    """t = mean/(deviation/√n), with n − 1 degrees of freedom; times the number of cells with three seeds or more."""
+    gaps, sure = [10.0, 12.0, 17.0], [10.0, 10.5, 11.0, 10.2]
+    records = [
+        *(record("ours", rate, seed, 300.0) for rate in (0.2, 0.4) for seed in range(4)),
+        *(record("rival", 0.2, seed, 300 - gap) for seed, gap in enumerate(gaps)),
+        *(record("rival", 0.4, seed, 300 - gap) for seed, gap in enumerate(sure)),
+        *(record("oracle", 0.2, seed, 310.0) for seed in range(3)),
+        *(record("oracle", 0.4, seed, 310.0) for seed in range(2)),
+    ]
+    statistic = 13.0 / (math.sqrt((9 + 1 + 16) / 2) / math.sqrt(3))
+    chance = 2 * t_distribution.sf(statistic, 2)
+    lines = shown(records)
+    assert f"| 20 % | +13.0 ± 3.6 (3), p = {chance:.3f} | -10.0 ± 0.0 (3), p < 0.001 |" in lines
+    assert "| 40 % | +10.4 ± 0.4 (4), p < 0.001 | -10.0 ± 0.0 (2) |" in lines
 
 
 def test_other_noise_is_named_and_one_rate_is_all():

@@ -16,6 +16,8 @@ KIND = "--noise-kind"
 CLEAN = ("infonce", 0.0)
 TESTED = 6
 """Differences that there must be for a test: of fewer, all of one sign, Wilcoxon's p is above 0.05."""
+LEAST_PAIRED = 3  # seeds for a t-test
+SMALLEST = 0.001  # chance that is told
 
 
 def against(section: Section, *shown: Filled) -> str:
@@ -74,8 +76,9 @@ def means(titles: dict[str, str], records: list[Record]) -> str:
 
 
 def leads(titles: dict[str, str], records: list[Record]) -> str:
-    """A line a rate, and one of all rates with noise where there are several: how many of the differences are positive,
-    and the chance of them by Wilcoxon's signed-rank test, two-sided, with Holm's correction.
+    """A line a rate, its chances by paired t-tests; and one of all rates with noise where there are several: how many
+    of the differences are positive, and the chance of them by Wilcoxon's signed-rank test. Two-sided, with Holm's
+    correction for all cells of the rates, and for those of the last line.
     """
     groups, (one, *others) = groups_of(records), titles
     found = by_seed(groups)
@@ -85,7 +88,11 @@ def leads(titles: dict[str, str], records: list[Record]) -> str:
         return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
     rates = sorted({rate for name, rate in groups if name == one})
-    lines = [[percent(rate), *(signed(gaps(other, rate)) for other in others)] for rate in rates]
+    cells = {(other, rate): gaps(other, rate) for rate in rates for other in others}
+    certain = holm({place: paired(gap) for place, gap in cells.items() if len(gap) >= LEAST_PAIRED})
+    lines = [
+        [percent(rate), *(signed(cells[other, rate], certain.get((other, rate))) for other in others)] for rate in rates
+    ]
     if sum(rate > 0 for rate in rates) > 1:
         everywhere = {other: [gap for rate in rates if rate for gap in gaps(other, rate)] for other in others}
         chances = holm({other: chance_of(gap) for other, gap in everywhere.items() if len(gap) >= TESTED})
@@ -121,7 +128,19 @@ def judged(gaps: list[float], chance: float | None) -> str:
     return above if chance is None else f"{above}, p = {chance:.4f}"
 
 
-def signed(gaps: list[float]) -> str:
-    """`+1.0 ± 0.5 (3)`, the number of seeds in brackets."""
+def paired(gaps: list[float]) -> float:
+    """The chance of differences so far from 0 by the paired t-test, two-sided."""
+    from scipy.stats import ttest_1samp
+
+    if min(gaps) == max(gaps):
+        return float(not any(gaps))
+    return float(ttest_1samp(gaps, 0.0).pvalue)
+
+
+def signed(gaps: list[float], chance: float | None) -> str:
+    """`+1.0 ± 0.5 (3), p = 0.01`, the number of seeds in brackets."""
     text = cell(gaps, 1)
-    return text if text == "–" else f"{'+' if text[0].isdigit() else ''}{text} ({len(gaps)})"
+    if text == "–":
+        return text
+    shown = f"{'+' if text[0].isdigit() else ''}{text} ({len(gaps)})"
+    return shown if chance is None else f"{shown}, p {'< 0.001' if chance < SMALLEST else f'= {chance:.3f}'}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
 from truepair.reproduce.render.markdown import table
 
+_Name = TypeVar("_Name")
 Cell = tuple[float, int]
 """Nominal noise rate and seed: what the runs of all methods share."""
 SURE = 0.05
@@ -70,9 +71,10 @@ def chance_of(gaps: Sequence[float]) -> float:
     return float(wilcoxon(gaps).pvalue)
 
 
-def holm(chances: Mapping[str, float]) -> dict[str, float]:
+def holm(chances: Mapping[_Name, float]) -> dict[_Name, float]:
     """Holm's correction for several tests: the k-th smallest of m counts m − k + 1 times, none less than one before."""
-    adjusted, largest = {}, 0.0
+    adjusted: dict[_Name, float] = {}
+    largest = 0.0
     for k, name in enumerate(sorted(chances, key=lambda name: chances[name])):
         largest = max(largest, min(1.0, (len(chances) - k) * chances[name]))
         adjusted[name] = largest
