@@ -115,8 +115,7 @@ class TruePair(Method):
             self.refine(position, memory)
         label = memory.read("label")
         proposed = self.look_for_partners(memory) if self.surveys(position) else {}
-        as_given = self.config.labels == "given" or position.overall <= self.config.freeze_epochs
-        credit = self.credit_of(label, None if as_given else memory.read("synthetic"))
+        credit = self.credit_of(label, memory.read("synthetic"))
         memory.write("credit", None, credit)
         return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
 
@@ -145,15 +144,15 @@ class TruePair(Method):
         memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
         return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
 
-    def credit_of(self, label: Tensor, synthetic: Tensor | None) -> Tensor:
+    def credit_of(self, label: Tensor, synthetic: Tensor) -> Tensor:
         """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved.
 
         Args:
             label: (N,).
-            synthetic: (N,) p̂ of a synthetic mismatch, one of each image; None while labels are as given.
+            synthetic: (N,) p̂ of synthetic mismatches, as last seen.
         """
         believed = label.masked_fill(label < self.config.threshold, 0.0)
-        if self.config.credit == "label" or synthetic is None:
+        if self.config.credit == "label":
             return believed
         upper = upper_group(label, synthetic)
         if upper is not None:
