@@ -73,7 +73,7 @@ def test_the_chance_is_that_of_wilcoxon_times_the_tests():
 
 def test_the_chance_of_a_rate_is_that_of_a_paired_t_test_of_three_seeds():
     """t = mean/(deviation/√n), with n − 1 degrees of freedom; times the number of cells with three seeds or more."""
-    gaps, sure = [10.0, 12.0, 17.0], [10.0, 10.5, 11.0, 10.2]
+    gaps, sure = [10.0, 12.0, 17.0], [10.0, 12.0, 9.0, 11.0]
     records = [
         *(record("ours", rate, seed, 300.0) for rate in (0.2, 0.4) for seed in range(4)),
         *(record("rival", 0.2, seed, 300 - gap) for seed, gap in enumerate(gaps)),
@@ -81,11 +81,16 @@ def test_the_chance_of_a_rate_is_that_of_a_paired_t_test_of_three_seeds():
         *(record("oracle", 0.2, seed, 310.0) for seed in range(3)),
         *(record("oracle", 0.4, seed, 310.0) for seed in range(2)),
     ]
-    statistic = 13.0 / (math.sqrt((9 + 1 + 16) / 2) / math.sqrt(3))
-    chance = 2 * t_distribution.sf(statistic, 2)
+
+    def chance_of(found):
+        mean, count = sum(found) / len(found), len(found)
+        deviation = math.sqrt(sum((gap - mean) ** 2 for gap in found) / (count - 1))
+        return 2 * t_distribution.sf(mean / (deviation / math.sqrt(count)), count - 1)
+
+    chance = chance_of(gaps)
     lines = shown(records)
-    assert f"| 20 % | +13.0 ± 3.6 (3), p = {chance:.3f} | -10.0 ± 0.0 (3), p < 0.001 |" in lines
-    assert "| 40 % | +10.4 ± 0.4 (4), p < 0.001 | -10.0 ± 0.0 (2) |" in lines
+    assert f"| 20 % | +13.0 ± 3.6 (3), p = {chance:.4f} | -10.0 ± 0.0 (3), p < 0.0001 |" in lines
+    assert f"| 40 % | +10.5 ± 1.3 (4), p = {2 * chance_of(sure):.4f} | -10.0 ± 0.0 (2) |" in lines
 
 
 def test_other_noise_is_named_and_one_rate_is_all():

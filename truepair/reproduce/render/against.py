@@ -17,7 +17,7 @@ CLEAN = ("infonce", 0.0)
 TESTED = 6
 """Differences that there must be for a test: of fewer, all of one sign, Wilcoxon's p is above 0.05."""
 LEAST_PAIRED = 3  # seeds for a t-test
-SMALLEST = 0.001  # chance that is told
+SMALLEST = 0.0001  # chance that is told
 
 
 def against(section: Section, *shown: Filled) -> str:
@@ -125,7 +125,7 @@ def by_seed(groups: Groups) -> dict[tuple[str, float], dict[int, float]]:
 
 def judged(gaps: list[float], chance: float | None) -> str:
     above = f"{sum(gap > 0 for gap in gaps)} of {len(gaps)} above" if gaps else "–"
-    return above if chance is None else f"{above}, p = {chance:.4f}"
+    return above if chance is None else f"{above}, {certainty(chance)}"
 
 
 def paired(gaps: list[float]) -> float:
@@ -143,4 +143,8 @@ def signed(gaps: list[float], chance: float | None) -> str:
     if text == "–":
         return text
     shown = f"{'+' if text[0].isdigit() else ''}{text} ({len(gaps)})"
-    return shown if chance is None else f"{shown}, p {'< 0.001' if chance < SMALLEST else f'= {chance:.3f}'}"
+    return shown if chance is None else f"{shown}, {certainty(chance)}"
+
+
+def certainty(chance: float) -> str:
+    return "p < 0.0001" if chance < SMALLEST else f"p = {chance:.4f}"
