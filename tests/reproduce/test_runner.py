@@ -1,15 +1,20 @@
 """Cells are run once, resumed, and say what failed; what is kept of a run is complete and names no path."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
 from truepair.errors import InputError
-from truepair.reproduce import cells
+from truepair.reproduce import cells, processes
 from truepair.reproduce.cells import Context, Places
 from truepair.reproduce.records import read_records
 from truepair.reproduce.runner import run_cell, run_cells
 from truepair.reproduce.training import measure_ensemble, training_cells
+from truepair.training.run_folder import RunFolder
 
 ROWS = {"oracle": "infonce --oracle", "infonce": "infonce", "crcl": "crcl"}
 SMALL = "--width 16 --minimum-count 1 --score-images 12"
@@ -46,7 +51,7 @@ def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monke
     assert kept["options"]["model"]["width"] == 16 and kept["threads"] == 1
     assert str(tmp_path) not in json.dumps(kept) and str(tiny) not in json.dumps(kept)
 
-    monkeypatch.setattr(cells.subprocess, "run", lambda *_, **__: pytest.fail("it is there already"))
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **__: pytest.fail("it is there already"))
     run_cells([cell], results, places, jobs=1)
     with pytest.raises(InputError, match="of another command .* delete its line"):
         run_cells(grid(settings=f"{SMALL} --clip 1"), results, places, jobs=1)
@@ -61,6 +66,31 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path, monkeypatch):
     cells.train("data", ["--method", "crcl"], tmp_path / "cut")
     assert said[0][:4] == ("train", "data", "--method", "crcl")
     assert said[1] == ("train", "--resume", str(tmp_path / "cut"), "--quiet")
+
+
+LONG = """
+import sys
+from pathlib import Path
+from tests.reproduce.test_runner import grid
+from truepair.reproduce.cells import Places
+from truepair.reproduce.runner import run_cells
+data, folder = map(Path, sys.argv[1:])
+run_cells(grid(epochs=4000, seeds=[0, 1]), folder / "results.jsonl", Places(data, folder / "runs"), jobs=1)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_table_that_is_stopped_ends_its_training_with_a_checkpoint(tiny, tmp_path, how):
+    first, second = (tmp_path / "runs" / "toy" / cell.name for cell in grid(epochs=4000, seeds=[0, 1]))
+    command = [sys.executable, "-c", LONG, str(tiny.parent), str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as table:
+        while table.poll() is None and not RunFolder(first).metrics.exists():
+            time.sleep(0.02)
+        table.send_signal(how)
+        _, said = table.communicate(timeout=60)
+    assert table.returncode == 1 and "Interrupted; the same command continues." in said
+    assert RunFolder(first).checkpoint.exists() and not RunFolder(first).lock.exists()
+    assert not second.exists()  # the next cell did not begin
 
 
 def test_a_failing_cell_says_which_and_why_and_leaves_no_record(tmp_path):

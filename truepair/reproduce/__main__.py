@@ -9,6 +9,7 @@ from pathlib import Path
 from truepair.errors import TruepairError
 from truepair.reproduce.cells import Places
 from truepair.reproduce.figures.figure import draw, read_figures
+from truepair.reproduce.processes import ended_together
 from truepair.reproduce.records import read_records
 from truepair.reproduce.report import PRINT, report
 from truepair.reproduce.runner import chosen_cells, run_cells
@@ -81,8 +82,9 @@ def run_table(options: argparse.Namespace) -> None:
 
 
 def draw_figure(options: argparse.Namespace) -> None:
-    for path in draw(options.figure, options.results, Places(options.root, options.runs), options.out):
-        print(f"written: {path}")
+    with ended_together():
+        for path in draw(options.figure, options.results, Places(options.root, options.runs), options.out):
+            print(f"written: {path}")
 
 
 def report_tables(options: argparse.Namespace) -> int:
@@ -103,6 +105,8 @@ def main() -> int:
     except TruepairError as error:
         print(f"truepair.reproduce: error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; the same command continues.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from truepair.reproduce.cells import Cell, Context, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record, train
+from truepair.reproduce.processes import truepair
 
 
 def audit_cells(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truepair.errors import InputError
+from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder
 
 Record = dict[str, Any]
@@ -69,18 +66,6 @@ class Context:
             return finished
         cell.measure(places)
         return RunFolder(places.runs / folder)
-
-
-def truepair(*words: str, module: str = "truepair") -> str:
-    """Run a command of the package on one thread; returns what it printed. An InputError with what it said if it
-    failed.
-    """
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", module, *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise InputError(done.stderr.strip()[-2000:])
-    return done.stdout
 
 
 def train(source: str, options: list[str], path: Path) -> RunFolder:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from truepair.data.pairs import Array, BoolArray, IntArray
-from truepair.reproduce.cells import Cell, Context, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record, train
+from truepair.reproduce.processes import truepair
 
 if TYPE_CHECKING:
     from truepair.audit.of_arrays import EmbeddingAudit

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from truepair.errors import InputError
-from truepair.reproduce.cells import Cell, Context, Places, Record, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record
+from truepair.reproduce.processes import truepair
 from truepair.reproduce.training import trained_record
 from truepair.training.run_folder import RunFolder
 

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truepair.reproduce.cells import Cell, Context, Places, Record, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record
+from truepair.reproduce.processes import truepair
 
 COUNTS = (0, 20, 50, 100, 200, 500)
 RATE, MISTAKES = 0.2, 0.05

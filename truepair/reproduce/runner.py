@@ -15,6 +15,7 @@ from truepair import __version__
 from truepair.cluster import connected, result_of, task_of
 from truepair.errors import InputError, TruepairError
 from truepair.reproduce.cells import Cell, Places
+from truepair.reproduce.processes import ended_together
 from truepair.reproduce.records import keep_record, read_records
 
 Engine = Literal["local", "ray"]
@@ -82,12 +83,16 @@ def run_here(
     pool = ThreadPoolExecutor(jobs or 1)
     started = [pool.submit(run_cell, cell, results, places) for cell in cells]
     try:
-        for _ in as_completed(started):
-            done()
-        for running in started:
-            running.result()
+        with ended_together():
+            try:
+                for _ in as_completed(started):
+                    done()
+                for running in started:
+                    running.result()
+            finally:  # before the commands that run are ended, or the next cell would begin
+                pool.shutdown(wait=False, cancel_futures=True)
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown()
 
 
 def run_on_ray(

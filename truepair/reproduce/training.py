@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from truepair.reproduce.cells import Cell, Context, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Context, Places, Record, train
+from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder, read_lines
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truepair.files import read_file
-from truepair.reproduce.cells import Cell, Places, Record, train, truepair
+from truepair.reproduce.cells import Cell, Places, Record, train
+from truepair.reproduce.processes import truepair
 from truepair.reproduce.published.configurations import Configuration, NotBuilt, configuration_of
 from truepair.reproduce.published.data_sets import DataSet, index_in, read_data_sets
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
