@@ -53,6 +53,12 @@ def test_a_value_table_shows_mean_and_deviation_and_the_clean_oracle_is_infonce(
     ]
 
 
+def test_a_part_may_show_some_rows_in_an_order_of_its_own():
+    part = {"figure": "result.test.rsum", "digits": 1, "rows": ["crcl", "oracle"]}
+    shown = [line.split(" | ")[0] for line in values(section(part), filled()).splitlines()[2:]]
+    assert shown == ["| CRCL", "| the oracle"]
+
+
 def test_figures_that_are_not_there_leave_row_or_table_out():
     text = values(
         section({"figure": "result.detection.auroc", "digits": 4}, {"figure": "epochs.no", "digits": 1}), filled()

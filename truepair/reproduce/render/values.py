@@ -28,7 +28,10 @@ def values(section: Section, shown: Filled) -> str:
 
 
 def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Titles and tables. A part has `origin`, `kept`, `recalls`, `ranks` or `figure`; without any it is left out."""
+    """Titles and tables. A part has `origin`, `kept`, `recalls`, `ranks` or `figure` (of all rows, or of `rows`).
+
+    One without any is left out.
+    """
     titles, records = shown.table.titles, shown.records
     groups = groups_of(records)
     rates = sorted({rate for _, rate in groups})
@@ -50,7 +53,8 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
             yield kept_table({name: titles[name] for name in part["kept"]}, groups)
         elif any(figure_of(record, part["figure"]) is not None for record in records):
             yield from title
-            yield value_table(titles, groups, part["figure"], part["digits"], part.get("given"))
+            rows = {name: titles[name] for name in part.get("rows", titles)}
+            yield value_table(rows, groups, part["figure"], part["digits"], part.get("given"))
 
 
 def groups_of(records: list[Record]) -> Groups:
