@@ -95,6 +95,7 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
 def run_train(options: argparse.Namespace) -> None:
     from truepair.training.jobs import read_job, train_job
     from truepair.training.run_folder import RunFolder
+    from truepair.training.team import Team
 
     folder = Path(options.resume) if isinstance(options.resume, str) else options.out
     if folder is None or (options.data is None and not options.resume):
@@ -107,17 +108,19 @@ def run_train(options: argparse.Namespace) -> None:
         job, threads = read_job(folder)
     else:
         job, threads = job_of(options), options.threads
-    if options.resume and RunFolder(folder).finished:
+    leads = Team.joined().leads  # of several processes one speaks
+    if options.resume and RunFolder(folder).finished and leads:
         print(f"{folder} was finished earlier; nothing is left to train.")
     use_threads(threads)
     try:
         run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
     except KeyboardInterrupt:
-        if (folder / "config.json").exists():  # else it was before training began
+        if leads and (folder / "config.json").exists():  # else it was before training began
             print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
         raise
-    print(summary(run.result))
-    print(f"Run folder: {run.path}")
+    if leads:
+        print(summary(run.result))
+        print(f"Run folder: {run.path}")
 
 
 def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:

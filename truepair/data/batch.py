@@ -84,6 +84,35 @@ class PairBatch:
         return PairBatch(self.ids, self.images.to(device), self.texts.to(device), labels)
 
 
+@dataclass(frozen=True)
+class Share:
+    """Of a batch cut in pieces of `size` pairs, those that one of several processes prepares: `rank`, `rank + of`, …"""
+
+    size: int
+    rank: int
+    of: int
+
+    def rows(self, count: int) -> list[slice]:
+        return [slice(start, start + self.size) for start in range(self.rank * self.size, count, self.of * self.size)]
+
+
+@dataclass(frozen=True)
+class SharedImages:
+    """The images of a batch of `count`, of which only some pieces are prepared here: first row → piece."""
+
+    count: int
+    held: dict[int, Batch]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def to(self, device: torch.device) -> SharedImages:
+        return SharedImages(self.count, {start: piece.to(device) for start, piece in self.held.items()})
+
+    def piece(self, rows: slice) -> Batch:
+        return self.held[rows.start]
+
+
 def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatch:
     """Stack captions of word ids into one zero-padded `TextBatch`, with the vectors that describe them if there are."""
     lengths = torch.tensor([len(item) for item in items], dtype=torch.int64)
@@ -92,14 +121,26 @@ def pad_words(items: list[list[int]], vectors: Tensor | None = None) -> TextBatc
 
 
 def pair_batch(
-    pairs: Pairs, preparation: Preparation, ids: IntArray, rng: np.random.Generator | None = None
+    pairs: Pairs,
+    preparation: Preparation,
+    ids: IntArray,
+    rng: np.random.Generator | None = None,
+    share: Share | None = None,
 ) -> PairBatch:
     """The pairs of these ids as a batch.
 
     Args:
         rng: alters images and texts at random, as the preparation does that; None: as they are.
+        share: prepare the images of these pieces only, where the preparation alters nothing. Texts are prepared whole:
+            the longest of the batch says how wide all are.
     """
-    images = preparation.images(pairs.images, pairs.image_index[ids], rng)
+    images: Batch
+    rows = pairs.image_index[ids]
+    if share is None or preparation.alters:
+        images = preparation.images(pairs.images, rows, rng)
+    else:
+        held = {own.start: preparation.images(pairs.images, rows[own]) for own in share.rows(len(ids))}
+        images = SharedImages(len(ids), held)
     texts = preparation.texts(pairs.texts, pairs.text_index[ids], rng)
     labels = None if pairs.labels is None else torch.from_numpy(pairs.labels[ids])
     return PairBatch(torch.from_numpy(ids), images, texts, labels)
@@ -118,6 +159,7 @@ class EpochBatches(Dataset[PairBatch]):
         order: names the purpose of the order, so that two passes over one epoch's pairs differ.
         position: (seed, stage, epoch, …): names the order and the augmentation.
         augmented: whether images and texts are altered at random, as the preparation does that.
+        share: what of every batch this process prepares; None: all.
     """
 
     def __init__(
@@ -129,8 +171,10 @@ class EpochBatches(Dataset[PairBatch]):
         position: tuple[int, ...],
         order: str = "shuffle",
         augmented: bool = True,
+        share: Share | None = None,
     ) -> None:
         self.pairs, self.preparation, self.position, self.augmented = pairs, preparation, position, augmented
+        self.share = share
         permutation = generator(position[0], order, *position[1:]).permutation(len(pairs))
         self.batches = np.array_split(permutation, batch_count(len(pairs), batch_size))
         preparation.keep(pairs.texts)
@@ -142,7 +186,7 @@ class EpochBatches(Dataset[PairBatch]):
     def __getitem__(self, step: int) -> PairBatch:
         seed, *place = self.position
         rng = generator(seed, "augment", *place, step) if self.augmented else None
-        return pair_batch(self.pairs, self.preparation, self.batches[step], rng)
+        return pair_batch(self.pairs, self.preparation, self.batches[step], rng, self.share)
 
     def loader(self, *, first: int, workers: int) -> Iterator[PairBatch]:
         """Batches first, first + 1, …; worker processes only prepare them sooner, they change no number."""

@@ -29,9 +29,11 @@ class Preparation(ABC):
 
     Attributes:
         sizes: what the engine is built for; only the engine's own configuration reads it.
+        alters: whether it alters items at random, so that a batch is prepared as a whole.
     """
 
     sizes: Any
+    alters: bool = True
 
     @property
     def embedded_words(self) -> Vocabulary | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ from truepair.training.pieces import check_pieces
 from truepair.training.run_folder import RunFolder, config_digest, read_lines
 from truepair.training.setup import Setup, describe_run
 from truepair.training.state import Cursor, TrainingState
+from truepair.training.team import Team
 
 
 @dataclass(frozen=True)
@@ -136,24 +138,29 @@ def fit(
     setup = setup.with_preparation(pairs)
     check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
-    device = resolve_device(setup.training.device)
-    config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device)
-    folder = RunFolder(Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
+    team = Team.joined()
+    team.check(setup.training.batch_size, setup.training.piece_size)
+    device = team.device(resolve_device(setup.training.device))
+    config = describe_run({"train": pairs, "dev": dev, "test": test}, chosen, setup, device, team.size)
+    place = team.told(lambda: Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="truepair-run-")))
+    folder = RunFolder(place)
     if resume:
-        folder.check_config(config)
-        if folder.finished:
+        team.told(lambda: folder.check_config(config))
+        if team.told(lambda: folder.finished):
             return open_run(folder.path, type(setup.model))
-    run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress, on_epoch)
-    if not resume:
-        folder.check_empty()
-        folder.check_room(3 * run.state.bytes_on_disk())
-    for warning in run.warnings:
-        warnings.warn(warning, stacklevel=2)
-    with folder.owned():
-        if not (resume and folder.finished):  # in the meantime
-            run.start(config, resume=resume)
+    run = Assembly(pairs, dev, test, chosen, setup, folder, device, progress, on_epoch, team)
+    if team.leads:
+        if not resume:
+            folder.check_empty()
+            folder.check_room(3 * run.state.bytes_on_disk())
+        for warning in run.warnings:
+            warnings.warn(warning, stacklevel=2)
+    with folder.owned() if team.leads else nullcontext():
+        if not team.told(lambda: resume and folder.finished):  # in the meantime
+            with team.first_before_the_others():
+                run.start(config, resume=resume)
             run.train()
-            run.conclude()
+            team.told(run.conclude)
     return open_run(folder.path, type(setup.model))
 
 
@@ -202,8 +209,9 @@ class Assembly:
         device: torch.device,
         progress: bool | None,
         on_epoch: Callable[[int, int], None],
+        team: Team,
     ) -> None:
-        self.pairs, self.dev, self.test = pairs, dev, test
+        self.pairs, self.dev, self.test, self.team = pairs, dev, test, team
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress, self.on_epoch = device, progress, on_epoch
         self.warnings = nothing_to_learn(pairs)
@@ -250,9 +258,13 @@ class Assembly:
     def start(self, config: dict[str, Any], *, resume: bool) -> None:
         """Enter the folder: begin a run there, or take up the one it holds."""
         self.state.run = config_digest(config)
-        if not resume:
-            self.folder.begin(config)
-        self.preparation.write(self.folder.path)
+        if self.team.leads:
+            if not resume:
+                self.folder.begin(config)
+            self.preparation.write(self.folder.path)
+        # Vectors of frozen towers are computed once, and found in the cache by the others.
+        self.preparation.keep(self.pairs.texts)
+        self.preparation.keep_images(self.pairs.images)
         if self.folder.checkpoint.exists():
             self.state.restore(self.folder.checkpoint)
 
@@ -274,6 +286,7 @@ class Assembly:
             fresh=self.fresh,
             device=self.device,
             progress=self.progress,
+            team=self.team,
         ).run(self.state)
 
     def conclude(self) -> None:

@@ -20,6 +20,7 @@ from truepair.training.config import TrainingConfig
 from truepair.training.fit import Run, fit
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup
+from truepair.training.team import Team
 
 _T = TypeVar("_T")
 
@@ -37,11 +38,11 @@ class Job:
 def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | None = None) -> Run:
     """Load the data and train; see `fit`."""
     method = build_method(job.method, job.method_options)  # options first: they are quicker to check than data
-    if resume:
-        RunFolder(out).check_free()  # before the data are read
-    else:
-        RunFolder(out).check_empty()
-    splits, setup = load_job(job, trust=method.least_trusted > 0)
+    team, folder = Team.joined(), RunFolder(out)
+    team.check(job.setup.training.batch_size, job.setup.training.piece_size)
+    team.told(folder.check_free if resume else folder.check_empty)  # before the data are read
+    with team.first_before_the_others():
+        splits, setup = load_job(job, trust=method.least_trusted > 0)
     return fit(
         splits.train,
         method=method,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from truepair.data.batch import EpochBatches, PairBatch, batch_count, pair_batch
+from truepair.data.batch import EpochBatches, PairBatch, Share, batch_count, pair_batch
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
@@ -23,6 +23,7 @@ from truepair.training.interruption import Interruption
 from truepair.training.pieces import ForwardInPieces
 from truepair.training.run_folder import RunFolder, append_line, keep_lines
 from truepair.training.state import Cursor, TrainingState
+from truepair.training.team import Team
 
 Scores = dict[str, Any]
 
@@ -79,6 +80,7 @@ class Training:
     fresh: Callable[[int, torch.nn.Module | None], Trained]  # stage, auxiliary networks before → all that starts anew
     device: torch.device
     progress: bool | None  # None: a bar on a terminal only
+    team: Team  # of several processes the first alone scores, writes and shows
 
     def run(self, state: TrainingState) -> None:
         """Train from the state's cursor to the end.
@@ -88,14 +90,15 @@ class Training:
             TrainingError: the loss is no longer finite; the last checkpoint stays as it was.
         """
         stages = self.method.stages(self.config.epochs, self.config.decay_epoch)
-        keep_lines(self.folder.metrics, state.cursor.epochs_logged)
-        keep_lines(self.folder.timings, state.cursor.epochs_logged)
+        if self.team.leads:
+            keep_lines(self.folder.metrics, state.cursor.epochs_logged)
+            keep_lines(self.folder.timings, state.cursor.epochs_logged)
         with Interruption() as interruption, self._bar(state.cursor, stages) as bar:
             while not state.cursor.finished:
                 position = self._position(state.cursor, stages)
                 self._train_epoch(state, position, interruption, bar)
                 self._finish_epoch(state, position, bar)
-            if interruption.requested:  # while the last epoch was scored; its checkpoint is written
+            if self.team.any(interruption.requested):  # while the last epoch was scored; its checkpoint is written
                 raise KeyboardInterrupt
 
     def _position(self, cursor: Cursor, stages: tuple[Stage, ...]) -> EpochPosition:
@@ -110,7 +113,7 @@ class Training:
             total=steps * sum(stage.epochs for stage in stages),
             initial=steps * cursor.epochs_logged + cursor.step,
             unit="batch",
-            disable=None if self.progress is None else not self.progress,
+            disable=(None if self.progress is None else not self.progress) if self.team.leads else True,
         )
 
     def _train_epoch(
@@ -120,6 +123,7 @@ class Training:
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
+        self._agree(state)
         if cursor.step == 0:
             if self.method.surveys(position):
                 self._survey(state, position, interruption)
@@ -141,18 +145,36 @@ class Training:
                 cursor.epoch_scalars |= self.method.finish_turn(here, state.memory)
             bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
             bar.update()
-            if interruption.requested:
-                state.save(self.folder.checkpoint)
-                raise KeyboardInterrupt
+            self._stop_if_asked(state, interruption)
             if time.monotonic() - saved > 60 * config.checkpoint_minutes:
-                state.save(self.folder.checkpoint)
+                self._save(state)
                 saved = time.monotonic()
         seconds = time.monotonic() - started
         rate = (cursor.pairs_seen - seen_before) / seconds if seconds else 0.0
-        append_line(
-            self.folder.timings,
-            {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)},
-        )
+        timing = {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)}
+        if self.team.leads:
+            append_line(self.folder.timings, timing)
+
+    def _agree(self, state: TrainingState) -> None:
+        """Several processes begin an epoch with the same numbers, to the last bit."""
+        if self.team.size == 1:
+            return
+        fields, notes = state.memory.tensors(), state.memory.notes()
+        self.team.agree(fields)
+        self.team.agree(notes)
+        state.memory.restore(fields, notes)
+        for network in (state.engine, state.auxiliary):
+            if network is not None:
+                self.team.agree({name: tensor.data for name, tensor in network.state_dict(keep_vars=True).items()})
+
+    def _save(self, state: TrainingState) -> None:
+        if self.team.leads:
+            state.save(self.folder.checkpoint)
+
+    def _stop_if_asked(self, state: TrainingState, interruption: Interruption) -> None:
+        if self.team.any(interruption.requested):
+            self._save(state)
+            raise KeyboardInterrupt
 
     def _rate(self, position: EpochPosition) -> float:
         """The learning rate of a batch."""
@@ -176,7 +198,14 @@ class Training:
             order=order,
             position=place,
             augmented=augmented,
+            share=self._share,
         )
+
+    @property
+    def _share(self) -> Share | None:
+        """What of every batch this process prepares; None: all."""
+        size = self.config.piece_size
+        return Share(size, self.team.rank, self.team.size) if size is not None and self.team.size > 1 else None
 
     @torch.no_grad()
     def _survey(self, state: TrainingState, position: EpochPosition, interruption: Interruption) -> None:
@@ -187,13 +216,11 @@ class Training:
             for batch in batches.loader(first=0, workers=self.config.workers):
                 try:
                     with self._precision():
-                        forward = Forward(state.engine, batch.to(self.device), state.auxiliary)
+                        forward = self._forward(state, position, batch.to(self.device), whole=self.team.size == 1)
                         self.method.survey(forward, position, state.memory)
                 except InputError as error:
                     raise self._diverged(state, position, str(error)) from error
-                if interruption.requested:
-                    state.save(self.folder.checkpoint)
-                    raise KeyboardInterrupt
+                self._stop_if_asked(state, interruption)
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
@@ -208,13 +235,15 @@ class Training:
             raise self._diverged(state, position, str(error)) from error
         return self._step(state, position, result.per_pair.mean(), forward), result.scalars
 
-    def _forward(self, state: TrainingState, position: EpochPosition, batch: Any) -> Forward:
-        """The views of the batch; encoded in pieces where it is larger than one."""
+    def _forward(self, state: TrainingState, position: EpochPosition, batch: Any, *, whole: bool = False) -> Forward:
+        """The views of the batch; encoded in pieces where it is larger than one, unless it is asked for `whole`."""
         size = self.config.piece_size
-        if size is None or size >= len(batch):
+        if whole or size is None or (size >= len(batch) and self.team.size == 1):
             return Forward(state.engine, batch, state.auxiliary, self._prepared)
         place = (self.config.seed, position.stage, position.epoch, position.step)
-        return ForwardInPieces(state.engine, batch, state.auxiliary, size, place, self._precision, self._prepared)
+        return ForwardInPieces(
+            state.engine, batch, state.auxiliary, size, place, self._precision, self._prepared, self.team
+        )
 
     def _prepared(self, ids: torch.Tensor) -> PairBatch:
         """Any pairs of the training set as a batch, unaltered."""
@@ -248,7 +277,7 @@ class Training:
         """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""
         cursor, observers = state.cursor, self.observers
         finished = self.method.finish_epoch(position, state.memory)
-        dev = observers.score_dev() if observers.score_dev else None
+        dev = self.team.told(observers.score_dev) if observers.score_dev else None
         score = None if dev is None else dev[observers.figure]
         record: Scores = {
             "epoch": position.overall,
@@ -264,11 +293,14 @@ class Training:
         if position.in_last_stage and (score is None or cursor.best_score is None or score > cursor.best_score):
             cursor.best_score = score
             cursor.best_epoch = position.overall
-            observers.keep_best()
-        append_line(self.folder.metrics, record)
+            if self.team.leads:
+                observers.keep_best()
+        if self.team.leads:
+            append_line(self.folder.metrics, record)
         self._advance(state, position, score)
-        state.save(self.folder.checkpoint)
-        observers.epoch_done(position.overall, sum(stage.epochs for stage in position.stages))
+        self._save(state)
+        if self.team.leads:
+            observers.epoch_done(position.overall, sum(stage.epochs for stage in position.stages))
 
     def _advance(self, state: TrainingState, position: EpochPosition, score: float | None) -> None:
         cursor = state.cursor

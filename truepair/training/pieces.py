@@ -5,6 +5,9 @@ memory are the encodings and the similarity matrix. Its gradient is known by enc
 once more, now with a graph, and hands the gradient of its encodings on to the parameters. Methods see the first pass
 alone, so what they remember of each pair is what they would remember of the whole batch.
 
+Several processes share a batch by its pieces: each encodes its own, hears the encodings of the others, and hands on the
+gradients of its own; those of the parameters are added up.
+
 Random parts (dropout) are the same in both passes: each piece has a generator of its own. Only batch normalisation has
 no pieces, since it looks at the whole batch.
 
@@ -13,9 +16,9 @@ Source: Gao et al., "Scaling Deep Contrastive Learning Batch Size under Memory L
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +31,8 @@ from truepair.engines.subspaces import Parts
 from truepair.errors import InputError
 from truepair.methods.base import Forward, NetworkForward
 from truepair.seeding import torch_seeded
+from truepair.training.team import Team
+from truepair.training.trees import floats_of, with_floats
 
 SIDES = ("split_images", "split_texts")
 
@@ -40,6 +45,7 @@ class ForwardInPieces(Forward):
         place: (seed, stage, epoch, step), by which random parts are drawn.
         precision: of every encoding; see `Training`.
         prepare: see `Forward`; pairs beside the batch are encoded whole.
+        team: the processes that share the pieces.
     """
 
     def __init__(
@@ -51,9 +57,11 @@ class ForwardInPieces(Forward):
         place: tuple[int, ...],
         precision: Callable[[], AbstractContextManager[Any]],
         prepare: Callable[[Tensor], PairBatch] | None = None,
+        team: Team | None = None,
     ) -> None:
         super().__init__(engine, batch, auxiliary, prepare)
         self.size, self.place, self.precision = size, place, precision
+        self.team = team or Team()
 
     @cached_property
     def networks(self) -> list[NetworkForward]:
@@ -66,21 +74,40 @@ class ForwardInPieces(Forward):
         return NetworkInPieces(network, self, (*self.place, len(self.networks)))
 
     def gradient(self, loss: Tensor) -> dict[nn.Parameter, Tensor]:
-        parameters = [parameter for parameter in self.engine.parameters() if parameter.requires_grad]
+        parameters = self._parameters()
         before = [parameter.grad for parameter in parameters]
         for parameter in parameters:
             parameter.grad = None
-        loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]
-        for network in self.networks:
-            assert isinstance(network, NetworkInPieces)
-            network.replay()
+        self._hand_on(loss, retain_graph=True)
         found = {parameter: parameter.grad for parameter in parameters if parameter.grad is not None}
         for parameter, gradient in zip(parameters, before, strict=True):
             parameter.grad = gradient
         return found
 
     def backward(self, loss: Tensor) -> None:
-        super().backward(loss)
+        self._hand_on(loss, retain_graph=False)
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self.engine.parameters() if parameter.requires_grad]
+
+    def _hand_on(self, loss: Tensor, *, retain_graph: bool) -> None:
+        """Backward, from the loss to the encodings and from these to the parameters."""
+        loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+        if self.team.size == 1:
+            self._replay()
+            return
+        # What the loss asks of parameters itself is the same in every process; what comes by way of pieces adds up.
+        parameters = self._parameters()
+        direct = [parameter.grad for parameter in parameters]
+        for parameter in parameters:
+            parameter.grad = None
+        self._replay()
+        self.team.add_gradients(parameters)
+        for parameter, gradient in zip(parameters, direct, strict=True):
+            if gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+
+    def _replay(self) -> None:
         for network in self.networks:
             assert isinstance(network, NetworkInPieces)
             network.replay()
@@ -114,13 +141,19 @@ class NetworkInPieces(NetworkForward):
         """Encodings (and parts) of one side, made of pieces that the graph begins with."""
         if not hasattr(items, "piece"):
             raise AttributeError("piece_size: the batches of this engine cannot be cut; give them `piece` (data.Batch)")
-        size, made = self.forward.size, []
-        for number, start in enumerate(range(0, len(items), size)):
-            encode = self.encoder(side, number, items.piece(slice(start, start + size)))
-            with torch.no_grad():
-                encodings = encode()
+        size, team, device = self.forward.size, self.forward.team, next(self.engine.parameters()).device
+        encoders = {
+            number: self.encoder(side, number, items.piece(slice(start, start + size)))
+            for number, start in enumerate(range(0, len(items), size))
+            if team.owns(number)
+        }
+        with torch.no_grad():
+            own = [encoders[n]() if n in encoders else None for n in range(-(-len(items) // size))]
+        made = []
+        for number, encodings in enumerate(team.exchanged(own, device)):
             leaves = [tensor.detach().requires_grad_() for tensor in floats_of(encodings)]
-            self.pieces.append(Piece(encode, leaves))
+            if number in encoders:
+                self.pieces.append(Piece(encoders[number], leaves))
             made.append(with_floats(encodings, iter(leaves)))
         parts = [part for _, part in made if part is not None]
         together = Parts(*(torch.cat([getattr(part, name) for part in parts]) for name in _PARTS)) if parts else None
@@ -165,30 +198,3 @@ def check_pieces(engine: nn.Module) -> None:
 
 
 _REMEDY = "leave piece_size out, or take an engine that can (pretrained)"
-
-
-def floats_of(tree: Any) -> list[Tensor]:
-    """All tensors of floats in tuples, lists and dataclasses, in a fixed order."""
-    if isinstance(tree, Tensor):
-        return [tree] if tree.is_floating_point() else []
-    return [tensor for part in children(tree) for tensor in floats_of(part)]
-
-
-def with_floats(tree: Any, tensors: Iterator[Tensor]) -> Any:
-    """The same tree with other tensors of floats, in the order of `floats_of`."""
-    if isinstance(tree, Tensor):
-        return next(tensors) if tree.is_floating_point() else tree
-    parts = [with_floats(part, tensors) for part in children(tree)]
-    if isinstance(tree, tuple | list):
-        return type(tree)(parts)
-    if is_dataclass(tree) and not isinstance(tree, type):
-        return replace(tree, **dict(zip((field.name for field in fields(tree)), parts, strict=True)))
-    return tree
-
-
-def children(tree: Any) -> list[Any]:
-    if isinstance(tree, tuple | list):
-        return list(tree)
-    if is_dataclass(tree) and not isinstance(tree, type):
-        return [getattr(tree, field.name) for field in fields(tree)]
-    return []

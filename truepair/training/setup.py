@@ -69,7 +69,9 @@ class Setup:
         return replace(self, preparation=made)
 
 
-def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, device: torch.device) -> dict[str, Any]:
+def describe_run(
+    splits: dict[str, Pairs | None], method: Method, setup: Setup, device: torch.device, processes: int = 1
+) -> dict[str, Any]:
     """The content of `config.json`: everything that determines a run's numbers.
 
     Raises:
@@ -95,6 +97,8 @@ def describe_run(splits: dict[str, Pairs | None], method: Method, setup: Setup, 
         "training": {**setup.training.saved(), "device": str(device)},
         # A CPU adds in another order with another number of threads: an exact resume needs the same.
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
+        # So do several processes, whose gradients are added up.
+        **({"processes": processes} if processes > 1 else {}),
     }
 
 

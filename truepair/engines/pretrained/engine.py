@@ -98,7 +98,7 @@ class PretrainedEngine(CosineEngine):
         for layer in (self.regions, self.words):
             if isinstance(layer, nn.Linear):
                 varied(layer)
-        for name in self._head_names() if self.towers is not None else ():
+        for name in sorted(self._head_names()) if self.towers is not None else ():  # a set has no order of its own
             varied(self.towers.get_submodule(name))  # type: ignore[union-attr]
 
     def rate_scales(self) -> dict[nn.Parameter, float]:

@@ -79,6 +79,7 @@ class PixelsAndTokens(Preparation):
     """
 
     sizes: Base
+    alters = False
 
     def __init__(self, base: Base, *, frozen: bool, identity: str) -> None:
         self.sizes, self.frozen, self.identity = base, frozen, identity

@@ -1,0 +1,133 @@
+"""Several processes train as one does; the first alone writes, and what stops one stops all."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from tests.encoders.tiny_models import write_model
+from tests.training.team_worker import fit
+from tests.training.test_resume import assert_same_run
+from truepair.cli.main import main
+from truepair.data.batch import Share
+from truepair.engines.mlp_engine import nn as mlp_nn
+from truepair.errors import InputError
+from truepair.training.team import Team, outline
+
+
+@pytest.fixture
+def batch_norm_again():
+    before = mlp_nn.BatchNorm1d
+    yield
+    mlp_nn.BatchNorm1d = before
+
+
+def start(size, *command):
+    """Processes as torchrun starts them; what each printed, and how it ended."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", *map(str, command)],
+            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+    try:
+        ended = [process.communicate(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [(process.returncode, *said) for process, said in zip(started, ended, strict=True)]
+
+
+def together(size, what, folder, *method):
+    ended = start(size, "tests.training.team_worker", what, folder, *method)
+    assert [code for code, _, _ in ended] == [0] * size, ended
+    return [out.strip() for _, out, _ in ended]
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_what_processes_tell_each_other(tmp_path):
+    assert together(3, "messages", tmp_path) == ["all said"] * 3
+
+
+@pytest.mark.parametrize("method", ["truepair", "mscn", "gsc"])
+def test_two_processes_train_as_one_does(tmp_path, batch_norm_again, method):
+    together(2, "train", tmp_path / "two", method)
+    fit(method, tmp_path / "one")
+    one, two = metrics(tmp_path / "one"), metrics(tmp_path / "two")
+    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
+    assert [line["dev"]["rsum"] for line in two] == pytest.approx([line["dev"]["rsum"] for line in one], abs=12)
+    assert json.loads((tmp_path / "two" / "config.json").read_text())["processes"] == 2
+    assert "processes" not in json.loads((tmp_path / "one" / "config.json").read_text())
+
+
+def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path):
+    together(2, "train", tmp_path / "whole", "truepair")
+    assert together(2, "stopped", tmp_path / "run", "truepair") == ["stopped after 4"] * 2
+    together(2, "resumed", tmp_path / "run", "truepair")
+    assert_same_run(tmp_path / "run", tmp_path / "whole", texts=("metrics.jsonl", "result.json"))
+
+
+def test_a_process_that_ends_is_missed(tmp_path):
+    (code, said, _), (other, _, _) = start(2, "tests.training.team_worker", "gone", tmp_path)
+    assert (code, other) == (0, 3) and "another process of this training has ended" in said
+
+
+@pytest.mark.filterwarnings("ignore::truepair.encoders.hf.tokens.CaptionsCut")
+def test_a_pretrained_model_on_the_command_line(tmp_path, capsys):
+    """Each process prepares the images of its own pieces; one process speaks."""
+    model = write_model(tmp_path / "clip", dropout=0.3)
+    command = ["train", "scenes:8", "--model", "pretrained", "--encoder", str(model), "--tune", "lora", "--quiet"]
+    command += ["--method", "infonce", "--epochs", "2", "--score-images", "4", "--batch-size", "20"]
+    command += ["--learning-rate", "0.001", "--threads", "1"]
+    assert main([*command, "--piece-size", "7", "--out", str(tmp_path / "one")]) == 0
+    ended = start(2, "truepair", *command, "--piece-size", "7", "--out", tmp_path / "two")
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert "Run folder" in ended[0][1] and ended[1][1] == ""
+    losses = [[line["loss"] for line in metrics(tmp_path / name)] for name in ("one", "two")]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "piece", "fits"),
+    [(1, 128, None, True), (2, 128, 64, True), (4, 128, 43, False), (4, 128, 42, True), (2, 128, None, False)],
+)
+def test_a_batch_has_a_piece_for_every_process(size, batch, piece, fits):
+    if fits:
+        Team(0, size).check(batch, piece)
+        return
+    with pytest.raises(InputError, match=rf"{size} processes share a batch of {batch}.*size {batch // size} or less"):
+        Team(0, size).check(batch, piece)
+
+
+def test_shares_are_all_rows_once():
+    for size, of, count in ((3, 2, 20), (7, 3, 20), (5, 4, 5), (1, 2, 3)):
+        shares = [Share(size, rank, of).rows(count) for rank in range(of)]
+        rows = sorted(row for share in shares for part in share for row in range(count)[part])
+        assert rows == list(range(count))
+        assert all(part.start // size % of == rank for rank, share in enumerate(shares) for part in share)
+
+
+def test_one_process_is_a_team_of_its_own(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    team = Team.joined()
+    assert (team.rank, team.size, team.leads) == (0, 1, True)
+    assert team.told(lambda: 3) == 3 and team.any(True) and not team.any(False)
+    assert team.exchanged([1, 2], torch.device("cpu")) == [1, 2]
+    hollow, shapes = outline((torch.ones(2, 3), [torch.tensor([4])]))
+    assert shapes == [(torch.Size([2, 3]), torch.float32)] and hollow[1][0].item() == 4
