@@ -163,6 +163,21 @@ def test_bf16_is_near_and_ends_in_float32(models, data, tmp_path, plain):
     assert {tensor.dtype for tensor in kept if tensor.is_floating_point()} == {torch.float32}
 
 
+def test_a_second_network_begins_the_same_whatever_the_order_of_a_set(models, monkeypatch):
+    config = PretrainedConfig(encoder=str(models["clip"]), tune="full")
+    opened = config.open()
+    made = []
+    for heads in (("text_projection", "visual_projection"), ("visual_projection", "text_projection")):
+        engine = PretrainedEngine(config, Base(opened, opened.shape))
+        assert engine._head_names() == set(heads)
+        monkeypatch.setattr(engine, "_head_names", lambda heads=heads: dict.fromkeys(heads))
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            engine.vary()
+        made.append(engine.state_dict())
+    assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+
+
 def test_towers_have_a_rate_of_their_own(models, data, tmp_path):
     """With a tower rate of nearly nothing only the last layers move."""
     run = fit(data, models["clip"], tmp_path / "run", tune="full", engine={"tower_rate": 1e-9}, weight_decay=0.0)
