@@ -69,12 +69,14 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path, monkeypatch):
 
 
 LONG = """
+import signal
 import sys
 from pathlib import Path
 from tests.reproduce.test_runner import grid
 from truepair.reproduce.cells import Places
 from truepair.reproduce.runner import run_cells
 data, folder = map(Path, sys.argv[1:])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background leaves ignored
 run_cells(grid(epochs=4000, seeds=[0, 1]), folder / "results.jsonl", Places(data, folder / "runs"), jobs=1)
 """
 

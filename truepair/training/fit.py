@@ -209,9 +209,9 @@ class Assembly:
         device: torch.device,
         progress: bool | None,
         on_epoch: Callable[[int, int], None],
-        team: Team,
+        team: Team | None = None,
     ) -> None:
-        self.pairs, self.dev, self.test, self.team = pairs, dev, test, team
+        self.pairs, self.dev, self.test, self.team = pairs, dev, test, team or Team()
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress, self.on_epoch = device, progress, on_epoch
         self.warnings = nothing_to_learn(pairs)
