@@ -16,6 +16,7 @@ from truepair.cli.main import main
 from truepair.data.batch import Share
 from truepair.engines.mlp_engine import nn as mlp_nn
 from truepair.errors import InputError
+from truepair.training.pieces import check_pieces
 from truepair.training.team import Team, outline
 
 
@@ -113,6 +114,11 @@ def test_a_batch_has_a_piece_for_every_process(size, batch, piece, fits):
         return
     with pytest.raises(InputError, match=rf"{size} processes share a batch of {batch}.*size {batch // size} or less"):
         Team(0, size).check(batch, piece)
+
+
+def test_batch_norms_are_refused_with_a_remedy_that_helps():
+    with pytest.raises(InputError, match="2 processes share .* train it in one process"):
+        check_pieces(mlp_nn.BatchNorm1d(3).train(), 2)
 
 
 def test_shares_are_all_rows_once():

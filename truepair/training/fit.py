@@ -234,7 +234,7 @@ class Assembly:
         method.prepare(memory)
         first = self.fresh(0, None)
         if setup.training.piece_size is not None:
-            check_pieces(first.engine.train())
+            check_pieces(first.engine.train(), self.team.size)
         self.state = TrainingState(first.engine, first.optimizer, memory, Cursor(), first.auxiliary)
 
     def fresh(self, stage: int, before: torch.nn.Module | None) -> Trained:

@@ -188,9 +188,14 @@ class NetworkInPieces(NetworkForward):
 _PARTS = tuple(field.name for field in fields(Parts))
 
 
-def check_pieces(engine: nn.Module) -> None:
+def check_pieces(engine: nn.Module, processes: int = 1) -> None:
     """Raises InputError: the engine looks at a batch as a whole."""
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training for module in engine.modules()):
+        if processes > 1:
+            raise InputError(
+                f"{processes} processes share a batch by its pieces, and this engine normalises over the whole batch "
+                "(batch normalisation); train it in one process, or take an engine that can (pretrained)"
+            )
         raise InputError(
             "piece_size: this engine normalises over the batch (batch normalisation), so that a batch in pieces is not "
             f"the same as a whole one; {_REMEDY}"
