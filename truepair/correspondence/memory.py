@@ -56,7 +56,7 @@ class CorrespondenceMemory:
                 self._values[name] = torch.full((self.count,), initial, dtype=torch.float32)
 
     def note(self, name: str, value: Tensor) -> None:
-        """Keep a tensor that is not one value a pair, of any shape, for the rest of the epoch and its resumption."""
+        """Keep a tensor that is not one value a pair, of any shape, until another one takes its place."""
         self._notes[name] = value.detach().cpu().clone()
 
     def has_noted(self, name: str) -> bool:

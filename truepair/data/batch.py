@@ -68,20 +68,22 @@ class TextBatch:
 class PairBatch:
     """B given pairs: pair i is item i of `images` and of `texts`; `ids` (B,) int64 are its keys in the memory.
 
-    `labels` (B,) int64 are the classes of the pairs as given, None where they have none.
+    `labels` (B,) int64 are the classes of the pairs as given, None where they have none. `image_rows` (B,) int64 say
+    which image of its source each pair has, on the CPU; None where nobody knows.
     """
 
     ids: Tensor
     images: Batch
     texts: Batch
     labels: Tensor | None = None
+    image_rows: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
 
     def to(self, device: torch.device) -> PairBatch:
         labels = None if self.labels is None else self.labels.to(device, non_blocking=True)
-        return PairBatch(self.ids, self.images.to(device), self.texts.to(device), labels)
+        return PairBatch(self.ids, self.images.to(device), self.texts.to(device), labels, self.image_rows)
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def pair_batch(
         images = SharedImages(len(ids), held)
     texts = preparation.texts(pairs.texts, pairs.text_index[ids], rng)
     labels = None if pairs.labels is None else torch.from_numpy(pairs.labels[ids])
-    return PairBatch(torch.from_numpy(ids), images, texts, labels)
+    return PairBatch(torch.from_numpy(ids), images, texts, labels, torch.from_numpy(rows))
 
 
 class EpochBatches(Dataset[PairBatch]):

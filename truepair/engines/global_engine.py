@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.cosine_engine import CosineEngine, unit_vectors
 from truepair.engines.encoders import RegionEncoder, WordEncoder
 from truepair.engines.features import Features
+from truepair.engines.input_vectors import region_vectors, word_vectors
 from truepair.engines.pooling import POOLINGS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class GlobalEngine(CosineEngine):
 
     def __init__(self, feature_width: int, vocabulary_size: int, config: GlobalConfig) -> None:
         super().__init__()
-        self.vector_width = config.width
+        self.vector_width, self.vocabulary_size = config.width, vocabulary_size
         self.region_sizes = (feature_width, config.width)
         self.regions = self.new_region_encoder()
         self.pool_regions = POOLINGS[config.pooling]()
@@ -39,6 +40,9 @@ class GlobalEngine(CosineEngine):
 
     def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
         return Features(unit_vectors(self.pool_regions((regions or self.regions)(images), images.lengths)))
+
+    def input_vectors(self, images: ImageBatch, texts: TextBatch) -> tuple[list[Tensor], list[Tensor]]:
+        return region_vectors(images), word_vectors(texts, self.vocabulary_size)
 
     def text_features(self, texts: TextBatch) -> Features:
         return Features(unit_vectors(self.pool_words(self.words(texts), texts.lengths)))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.cosine_engine import CosineEngine, unit_vectors
 from truepair.engines.features import Features
+from truepair.engines.input_vectors import region_vectors, word_vectors
 from truepair.engines.pooling import element_mask
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class MLPEngine(CosineEngine):
         self, feature_width: int, regions: int, vocabulary_size: int, text_width: int, config: MLPConfig
     ) -> None:
         super().__init__()
-        self.vector_width = config.width
+        self.vector_width, self.vocabulary_size = config.width, vocabulary_size
         self.image_sizes = (feature_width, regions, config)
         self.regions = self.new_region_encoder()
         first = FirstLayer(text_width, config.hidden_width) if text_width else BagOfWords(vocabulary_size, config)
@@ -55,6 +56,9 @@ class MLPEngine(CosineEngine):
 
     def image_features(self, images: ImageBatch, regions: nn.Module | None = None) -> Features:
         return Features(unit_vectors((regions or self.regions)(images)))
+
+    def input_vectors(self, images: ImageBatch, texts: TextBatch) -> tuple[list[Tensor], list[Tensor]]:
+        return region_vectors(images), word_vectors(texts, self.vocabulary_size)
 
     def text_features(self, texts: TextBatch) -> Features:
         return Features(unit_vectors(self.texts(texts if texts.vectors is None else texts.vectors)))

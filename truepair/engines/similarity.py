@@ -153,6 +153,12 @@ class ScoringEngine(SimilarityEngine[Encoded]):
         """The network that `use_head` made."""
         raise InputError(f"{type(self).__name__} has no similarity head")
 
+    def input_vectors(self, images: Any, texts: Any) -> tuple[list[Tensor], list[Tensor]] | None:
+        """What B images and B texts are before anything is learned of them: blocks (B, ·) of either side. None where
+        the network starts trained, so that its own encodings tell more.
+        """
+        return None
+
     def vary(self) -> None:
         """Become a network other than one made alike; for engines that do not start from weights drawn anew."""
 

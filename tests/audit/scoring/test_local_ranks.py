@@ -9,7 +9,8 @@ import torch
 from tests.audit.scoring.naive_ranks import naive_neighbours, naive_sum
 from truepair.audit.scoring import local_ranks as room
 from truepair.audit.scoring.local_ranks import local_ranks, neighbours, ranks_of, ranks_of_spaces
-from truepair.audit.verdict.share import Estimate, near_share
+from truepair.audit.verdict.near_share import near_share
+from truepair.correspondence.mixture_proportion import Estimate
 
 EVERYTHING = 2.0  # no cosine is as large: nothing is the same
 

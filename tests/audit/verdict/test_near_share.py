@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from truepair.audit.scoring.local_ranks import LocalRanks
-from truepair.audit.verdict import share as room
-from truepair.audit.verdict.share import HARD, Estimate, near_share, uniform_part
+from truepair.audit.verdict import near_share as room
+from truepair.audit.verdict.near_share import HARD, near_share, uniform_part
+from truepair.correspondence.mixture_proportion import Estimate
 
 
 def naive_uniform_part(given, synthetic, bins, grid, rounds):

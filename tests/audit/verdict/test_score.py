@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from truepair.audit.scoring.evidence import NearestCopies
+from truepair.audit.verdict.near_share import NearShare
 from truepair.audit.verdict.score import guarded, mean_weights
-from truepair.audit.verdict.share import Estimate, NearShare
 from truepair.audit.verdict.verdict import expected_near
+from truepair.correspondence.mixture_proportion import Estimate
 
 
 def ranked(first, second):

@@ -6,12 +6,12 @@ import pytest
 from tests.audit.verdict.naive_verdict import naive_share
 from tests.audit.verdict.test_verdict import made
 from truepair.audit.scoring.local_ranks import LocalRanks
-from truepair.audit.verdict.share import (
+from truepair.audit.verdict.near_share import near_share
+from truepair.correspondence.mixture_proportion import (
     CAUTION,
     Estimate,
     estimate_share,
     intercept,
-    near_share,
     pooled,
     quantiles_among,
     ratio_error,

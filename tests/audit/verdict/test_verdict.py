@@ -10,9 +10,9 @@ from tests.audit.verdict.naive_verdict import naive_error, naive_knots, naive_p_
 from truepair.audit.scoring.evidence import Evidence, HeldOut, NearestCopies, evidence_of, varying
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.audit.verdict.score import Synthetic, combine
-from truepair.audit.verdict.share import estimate_share
 from truepair.audit.verdict.verdict import verdict_of_evidence
 from truepair.correspondence.calibration import Calibration, logit
+from truepair.correspondence.mixture_proportion import estimate_share
 from truepair.errors import InputError
 
 

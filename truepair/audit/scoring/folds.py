@@ -6,12 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truepair.audit.scoring.synthetic_mismatches import (
-    KINDS,
-    LEAST_SYNTHETIC,
-    described_pairs,
-    mismatched_pairs,
-)
+from truepair.audit.scoring.synthetic_mismatches import KINDS, described_pairs, mismatched_pairs
+from truepair.correspondence.mixture_proportion import LEAST_SYNTHETIC
 from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
 from truepair.seeding import generator

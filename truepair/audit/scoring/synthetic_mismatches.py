@@ -14,8 +14,6 @@ from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.seeding import generator
 
 KINDS = ("random", "near")
-LEAST_SYNTHETIC = 20
-"""Random ones, below which there is no verdict."""
 NEAREST, NEAREST_IN_SPACE = 0.02, 0.05
 """How near: a caption of the two per cent of pairs that are most alike. On `fashion_precomp` these score like captions
 of the same article type (each tenth of their scores holds 0.85 to 1.24 tenths of those). In the very

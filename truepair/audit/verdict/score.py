@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from truepair.audit.scoring.evidence import NearestCopies, varying
-from truepair.audit.verdict.share import estimate_share, quantiles_among
 from truepair.correspondence.calibration import Calibration
+from truepair.correspondence.mixture_proportion import estimate_share, quantiles_among
 from truepair.data.pairs import Array
 
 ROUNDS = 3

@@ -25,11 +25,18 @@ from truepair.audit.result import Share, Verdict
 from truepair.audit.scoring.evidence import HeldOut, NearestCopies, checked_evidence, varying
 from truepair.audit.scoring.local_ranks import LocalRanks
 from truepair.audit.scoring.scored_pairs import ScoredPairs
-from truepair.audit.scoring.synthetic_mismatches import KINDS, LEAST_SYNTHETIC
+from truepair.audit.scoring.synthetic_mismatches import KINDS
 from truepair.audit.verdict.mixture import mixture_verdict
+from truepair.audit.verdict.near_share import NearShare, near_share
 from truepair.audit.verdict.score import NO_SIGN, Synthetic, combine, guarded, mean_weights
-from truepair.audit.verdict.share import WIDTH, Estimate, NearShare, estimate_share, near_share, pooled
 from truepair.correspondence.calibration import Calibration
+from truepair.correspondence.mixture_proportion import (
+    LEAST_SYNTHETIC,
+    WIDTH,
+    Estimate,
+    estimate_share,
+    pooled,
+)
 from truepair.data.pairs import Array, BoolArray
 from truepair.errors import InputError
 from truepair.seeding import generator

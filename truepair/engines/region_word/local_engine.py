@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from truepair.data.batch import ImageBatch, TextBatch
 from truepair.engines.features import Features
+from truepair.engines.input_vectors import region_vectors, word_vectors
 from truepair.engines.pooling import element_mask
 from truepair.engines.region_word.alignment import Alignment, ByPosition, WithAttention
 from truepair.engines.region_word.filtration import AttentionFiltration
@@ -83,7 +84,7 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         super().__init__()
         width, similarity_width = config.width, config.similarity_width
         compared = compared_width or width
-        self.most_regions = regions
+        self.most_regions, self.vocabulary_size = regions, vocabulary_size
         self.memory_bytes: int | None = None  # of one buffer of working memory; None: as it suits the device
         self.kept_bytes = 1 << 30  # what reasoning may keep for the backward pass; beyond that it is computed again
         self.region_sizes = (feature_width, width)
@@ -118,6 +119,9 @@ class LocalEngine(SingleViewEngine[AnyFragments]):
         if longest < images.features.shape[1]:
             images = ImageBatch(images.features[:, :longest], images.lengths)
         return Features((regions or self.regions)(images), images.lengths)
+
+    def input_vectors(self, images: ImageBatch, texts: TextBatch) -> tuple[list[Tensor], list[Tensor]]:
+        return region_vectors(images), word_vectors(texts, self.vocabulary_size)
 
     def text_features(self, texts: TextBatch) -> Features:
         return Features(self.words(texts), texts.lengths)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-NOTHING: dict[str, Any] = {"distillation": 0.0, "average_epochs": 0.0, "credit": "label", "label_memory": "momentum"}
+NOTHING: dict[str, Any] = {
+    "distillation": 0.0,
+    "average_epochs": 0.0,
+    "credit": "label",
+    "label_memory": "momentum",
+    "first_labels": "given",
+}
 """Without what is new here: the training of CRCL, number by number, with as many pieces before the last."""
 
 PARTS: dict[str, dict[str, Any]] = {
@@ -16,5 +22,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "label-credit": {"credit": "label"},
     "moving-labels": {"label_memory": "momentum"},
     "given-labels": {"labels": "given"},
+    "given-first": {"first_labels": "given"},
 }
 """Each part off, alone."""

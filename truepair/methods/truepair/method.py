@@ -21,12 +21,15 @@ from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
 from truepair.methods.pair_field import PairField
+from truepair.methods.truepair.first_labels import InputVectors
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
 
 LEAST_BELIEVED = 0.05
 """Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
+
+SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
@@ -48,6 +51,7 @@ class TruePair(Method):
         "credit": PairField("credit", r"\hat{y}"),
         "seen_similarity": PairField("similarity", "S_{ii}", unit=False),
         "synthetic": PairField("probability of a synthetic mismatch", shown="never"),
+        "first_matching": PairField("held-out probability to match", shown="never"),
         "partner": PairField("pair of the proposed caption", unit=False, shown="never"),
         "partner_probability": PairField("probability of the proposed caption"),
     }
@@ -56,6 +60,7 @@ class TruePair(Method):
         super().__init__(config)
         self.auxiliary = AuxiliaryTeachers(config)
         self.reads_beside = config.partners == "proposed"
+        self.inputs: InputVectors | None = None  # of all pairs, until the first labels are made of them
         self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
 
     @property
@@ -81,15 +86,29 @@ class TruePair(Method):
         memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
         memory.register("synthetic", 0.0)
+        memory.register("first_matching", 1.0)
         if self.reads_beside:
             memory.register("partner", torch.arange(memory.count))
             memory.register("partner_probability", 0.0)
 
     def surveys(self, position: EpochPosition) -> bool:
-        """When all teachers are there, they look for partners."""
+        """Before the first epoch for the first labels; and when all teachers are there, they look for partners."""
+        return self.begins(position) or self.asks_partners(position)
+
+    def begins(self, position: EpochPosition) -> bool:
+        return self.config.first_labels == "held-out" and position.overall == 1 and self.config.labels == "refined"
+
+    def asks_partners(self, position: EpochPosition) -> bool:
         return self.reads_beside and position.in_last_stage and position.epoch == 1
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        if self.begins(position):
+            self.inputs = self.inputs or InputVectors(memory.count)
+            self.inputs.add(forward)
+        else:
+            self.see_disbelieved(forward, memory)
+
+    def see_disbelieved(self, forward: Forward, memory: CorrespondenceMemory) -> None:
         """The vectors of the disbelieved pairs by the teachers, captions in the scale in which the network learns.
 
         Those of M teachers side by side, divided by √M: their products are the means of the teachers' products.
@@ -111,20 +130,48 @@ class TruePair(Method):
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
+        scalars = self.begin(position, memory) if self.begins(position) else {}
         if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
             self.refine(position, memory)
         label = memory.read("label")
-        proposed = self.look_for_partners(memory) if self.surveys(position) else {}
-        credit = self.credit_of(label, memory.read("synthetic"))
+        if self.asks_partners(position):
+            scalars |= self.look_for_partners(memory)
+        if not memory.has_noted(SHARE) or self.config.credit == "label":
+            credit = self.credit_of(label, memory.read("synthetic"))
+        elif position.stage == 0 and position.epoch <= self.config.freeze_epochs:
+            matching = memory.read("first_matching")
+            credit = matching.masked_fill(matching < HALF, 0.0)
+        else:
+            credit = uppermost(label, 1 - float(memory.noted(SHARE)))
         memory.write("credit", None, credit)
-        return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **proposed}
+        return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **scalars}
+
+    def begin(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """First labels of linear models, where these find most pairs mismatched, and tell which."""
+        if self.inputs is None:  # nothing was surveyed
+            return {}
+        found = self.inputs.first_labels(temperature=self.config.temperature, batch_size=position.batch_size)
+        self.inputs = None
+        if found is None:
+            return {}
+        memory.write("first_matching", None, found.matching)
+        if found.better:
+            memory.note(SHARE, torch.tensor(found.share))
+            memory.write("odds", None, found.odds)
+            memory.write("label", None, torch.sigmoid(found.odds))
+            memory.write("synthetic", None, torch.sigmoid(found.synthetic))
+        return {"first_share": found.share, "first_share_low": found.at_least, "first_told": found.told}
 
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
-        """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂."""
+        """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂.
+
+        Held-out first labels count as much as the network of a stage: as often as the first one refines its labels.
+        """
         label, seen = memory.read("label"), memory.read("seen_probability")
         freeze = self.config.freeze_epochs
-        before = sum(max(0, stage.epochs - freeze) for stage in position.stages[: position.stage])
-        updates = before + position.epoch - freeze
+        of_stages = [max(0, stage.epochs - freeze) for stage in position.stages]
+        updates = sum(of_stages[: position.stage]) + position.epoch - freeze
+        updates += of_stages[0] if memory.has_noted(SHARE) else 0
         if self.config.label_memory == "mean":
             odds, new = memory.read("odds"), torch.logit(seen.double(), eps=CERTAIN).float()
             odds = odds + (new - odds) / updates
@@ -218,3 +265,13 @@ class TruePair(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
         return torch.where(memory.read("credit") > 0, int(Part.CLEAN), int(Part.NOISY))
+
+
+def uppermost(label: Tensor, share: float) -> Tensor:
+    """1 for the share of the pairs with the largest labels, and for all that are equal to the least of these, 0 for the
+    others, (N,).
+    """
+    count = round(share * len(label))
+    if not count:
+        return torch.zeros_like(label)
+    return (label >= label.topk(count).values[-1]).float()

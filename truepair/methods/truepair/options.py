@@ -41,6 +41,11 @@ class TruePairConfig(Options):
     labels: Literal["refined", "given"] = option(
         "refined", "labels of the loss: corrected over epochs and stages; or 1 as given"
     )
+    first_labels: Literal["held-out", "given"] = option(
+        "held-out",
+        "labels before the first epoch: where two thirds of the pairs are mismatched, by linear models (cross-fitted "
+        "CCA) that have not seen the pair; or 1 as given",
+    )
     credit: Literal["posterior", "label"] = option(
         "posterior",
         "how far the loss believes a pair: how probably its label is of the upper one of the two groups of labels "

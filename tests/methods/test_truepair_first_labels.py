@@ -1,0 +1,183 @@
+"""Held-out first labels of our own method: where they are taken, what they change, and that a resumed run has them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import truepair
+from tests.conftest import write_tiny_precomp
+from tests.training.test_resume import assert_same_run, stopped_after
+from truepair.correspondence import CorrespondenceMemory
+from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
+from truepair.methods import build_method
+from truepair.methods.base import EpochPosition
+from truepair.methods.truepair import first_labels
+from truepair.methods.truepair.first_labels import FirstLabels, InputVectors
+from truepair.methods.truepair.method import SHARE, uppermost
+from truepair.training.setup import Setup
+
+SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
+QUICK = {"epochs": 3, "seed": 5, "batch_size": 32, "minimum_count": 1, "learning_rate": 5e-3}
+PIECES = {"pieces": (3,)}
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """800 pairs of 400 images."""
+    return write_tiny_precomp(tmp_path_factory.mktemp("many") / "many", images={"train": 400, "dev": 16})
+
+
+@pytest.fixture
+def half(monkeypatch):
+    """That two thirds are surely mismatched takes more pairs than these tests have; a half will do."""
+    monkeypatch.setattr(first_labels, "MOST", 0.5)
+
+
+def fit(folder, out, noise, setup=SMALL, options=PIECES, **more):
+    pairs = truepair.load(folder)
+    noisy = truepair.inject_noise(pairs, noise, seed=1) if noise else pairs
+    method = build_method("truepair", options)
+    return truepair.fit(noisy, method=method, dev=truepair.load(folder, "dev"), out=out, setup=setup, **QUICK | more)
+
+
+def without_told(run):
+    return [{name: value for name, value in line.items() if not name.startswith("first_")} for line in run.metrics]
+
+
+@pytest.mark.parametrize(
+    "model", [SMALL.model, SGRConfig(width=16, word_width=8, similarity_width=8), MLPConfig(width=16, hidden_width=16)]
+)
+def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, half, model):
+    run = fit(many, tmp_path / "run", 0.7, Setup(model=model))
+    first = run.metrics[0]
+    assert first["first_share"] == pytest.approx(0.7, abs=0.1) and first["first_told"] > 0.5
+    assert first["disbelieved"] > 0.5
+    assert first["detection"]["auroc"] > 0.9  # before a single label is refined
+    assert "first_share" not in run.metrics[1]
+    for line in run.metrics[2:3] + run.metrics[5:]:  # as many are believed as match by the share
+        assert line["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
+    given = fit(many, tmp_path / "given", 0.7, Setup(model=model), PIECES | {"first_labels": "given"})
+    assert given.metrics[0]["disbelieved"] == 0 and "first_share" not in given.metrics[0]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_most_pairs_matched_nothing_changes(many, tmp_path, noise):
+    run = fit(many, tmp_path / "run", noise)
+    given = fit(many, tmp_path / "given", noise, options=PIECES | {"first_labels": "given"})
+    assert run.metrics[0]["first_share"] < 0.6
+    assert without_told(run) == without_told(given)
+    assert (run.folder.model).read_bytes() == (given.folder.model).read_bytes()
+
+
+@pytest.mark.parametrize("batches", [1, 30])
+def test_a_cut_off_run_keeps_them(many, tmp_path, half, monkeypatch, batches):
+    whole = fit(many, tmp_path / "whole", 0.7)
+    with stopped_after(monkeypatch, batches, saved=True):
+        fit(many, tmp_path / "cut", 0.7)
+    assert_same_run(fit(many, tmp_path / "cut", 0.7, resume=True).path, whole.path)
+
+
+@pytest.mark.parametrize("what", ["captions", "images", "few"])
+def test_what_tells_nothing_is_left_alone(many, tmp_path, what):
+    pairs = truepair.load(many)
+    if what == "few":
+        pairs = pairs.take(np.arange(60)).compact()
+    elif what == "captions":
+        pairs = pairs.with_captions(dict.fromkeys(range(len(pairs)), "the same"))
+    else:
+        same = np.repeat(np.asarray(pairs.images.features[:1]), len(pairs.images), axis=0)
+        pairs = replace(pairs, images=replace(pairs.images, features=same))
+    run = truepair.fit(pairs, method="truepair", out=tmp_path / "run", setup=SMALL, **QUICK)
+    assert "first_share" not in run.metrics[0] and run.metrics[0]["disbelieved"] == 0
+
+
+def found_labels(pairs, share, told):
+    matching = torch.zeros(pairs)
+    matching[: round(told * (0.95 - share) * pairs)] = 1.0
+    return FirstLabels(share + 0.05, share, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching)
+
+
+@pytest.mark.parametrize(
+    ("share", "told", "better"), [(0.8, 0.9, True), (0.66, 0.9, False), (0.8, 0.4, False), (0.945, 1.0, False)]
+)
+def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, told, better):
+    found = found_labels(1000, share, told)
+    assert found.told == pytest.approx(told, abs=0.01) and found.better is better
+    method, memory = build_method("truepair"), CorrespondenceMemory(1000)
+    method.prepare(memory)
+    method.inputs = type("Inputs", (), {"first_labels": lambda self, **_: found})()
+    method.start_epoch(EpochPosition(0, 1, method.stages(5, 4)), memory)
+    assert memory.has_noted(SHARE) is better
+    expected = found.matching if better else torch.ones(1000)
+    assert torch.equal(memory.read("credit"), expected)
+    torch.testing.assert_close(memory.read("label"), torch.sigmoid(found.odds) if better else torch.ones(1000))
+
+
+def test_they_count_as_much_as_the_network_of_a_stage():
+    method, memory = build_method("truepair"), CorrespondenceMemory(4)
+    method.prepare(memory)
+    memory.note(SHARE, torch.tensor(0.5))
+    first, seen = torch.tensor([3.0, 1.0, -2.0, -8.0]), torch.tensor([0.9, 0.2, 0.5, 0.1])
+    memory.write("odds", None, first)
+    memory.write("seen_probability", None, seen)
+    stages = method.stages(10, 8)
+    refined = 6  # epochs of the first stage, of 8, before which labels are refined
+    for epoch in (3, 4):
+        method.start_epoch(EpochPosition(0, epoch, stages), memory)
+    odds = [np.log(p / (1 - p)) for p in seen.tolist()]
+    expected = [(refined * a + 2 * b) / (refined + 2) for a, b in zip(first.tolist(), odds, strict=True)]
+    np.testing.assert_allclose(memory.read("odds").numpy(), expected, rtol=1e-5)
+    assert memory.read("credit").tolist() == [1, 1, 0, 0]
+    label = build_method("truepair", {"credit": "label"})  # the label is the credit all the same
+    label.start_epoch(EpochPosition(1, 1, stages), memory)
+    believed = [float(y) if y >= 0.1 else 0.0 for y in memory.read("label")]
+    assert memory.read("credit").tolist() == pytest.approx(believed)
+
+
+def test_the_uppermost_with_ties():
+    label = torch.tensor([0.1, 0.9, 0.5, 0.5, 0.2])
+    assert uppermost(label, 0.4).tolist() == [0, 1, 1, 1, 0]
+    assert uppermost(label, 0.0).tolist() == [0] * 5 and uppermost(label, 1.0).tolist() == [1] * 5
+    assert uppermost(label, 0.09).tolist() == [0] * 5
+
+
+class Batches:
+    """Pairs in batches of an order of its own, through an engine that gives vectors or has only its encodings."""
+
+    def __init__(self, images, texts, rows, encoded):
+        self.images, self.texts, self.rows, self.encoded = images, texts, rows, encoded
+
+    def forward(self, ids):
+        images, texts = (torch.from_numpy(side[ids]) for side in (self.images, self.texts))
+
+        class Engine:
+            input_vectors = lambda _, a, b: None if self.encoded else ([images[:, :5], images[:, 5:]], [texts])  # noqa: E731
+            image_vectors = text_vectors = lambda _, encoded: encoded
+
+        network = type("Network", (), {"engine": Engine(), "images": images, "texts": texts})()
+        batch = type("Batch", (), {"ids": torch.from_numpy(ids), "images": None, "texts": None})()
+        batch.image_rows = torch.from_numpy(self.rows[ids])
+        return type("Forward", (), {"batch": batch, "networks": [network]})()
+
+
+@pytest.mark.parametrize("encoded", [True, False])
+@pytest.mark.parametrize("sample", [100, 4096])
+def test_vectors_lie_at_their_ids_whatever_the_order(monkeypatch, encoded, sample):
+    """The distances of all vectors are kept, in units of their spread; later batches are projected on the same axes."""
+    monkeypatch.setattr(first_labels, "SAMPLE", sample)
+    rng = np.random.default_rng(0)
+    images, texts = (rng.normal(size=(400, width)).astype(np.float32) for width in (9, 7))
+    rows = rng.permutation(400)
+    batches, found = Batches(images, texts, rows, encoded), InputVectors(400)
+    for ids in np.array_split(rng.permutation(400), 9):
+        found.add(batches.forward(ids))
+    assert np.array_equal(found.image_rows, rows)
+    for side, vectors in ((found.texts.finished(), texts),):
+        distance = np.linalg.norm(side[:50, None] - side[None, :50], axis=2)
+        expected = np.linalg.norm(vectors[:50, None] - vectors[None, :50], axis=2)
+        scale = distance.sum() / expected.sum()
+        np.testing.assert_allclose(distance, scale * expected, atol=1e-4)
+        assert np.square(side - side.mean(axis=0)).sum(axis=1).mean() == pytest.approx(1, abs=0.2)
+    assert found.images.finished().shape == (400, 9)
