@@ -68,12 +68,17 @@ def test_the_truth_never_reaches_a_method(tiny, noisy, tmp_path, monkeypatch):
     """The same run, byte for byte, whether the truth is known or not; only the scores of the beliefs are missing."""
     seen = []
     batch_loss = TruePair.batch_loss
-    monkeypatch.setattr(
-        TruePair, "batch_loss", lambda self, f, p, m: seen.append(sorted(vars(f.batch))) or batch_loss(self, f, p, m)
-    )
+
+    def noting(self, forward, position, memory):
+        batch = forward.batch
+        seen.append(sorted(vars(batch)))
+        assert batch.image_rows.tolist() == noisy.image_index[batch.ids.numpy()].tolist()  # as given, right or wrong
+        return batch_loss(self, forward, position, memory)
+
+    monkeypatch.setattr(TruePair, "batch_loss", noting)
     known = truepair.fit(noisy, out=tmp_path / "known", setup=SMALL, **QUICK)
     unknown = truepair.fit(noisy.without_truth(), out=tmp_path / "unknown", setup=SMALL, **QUICK)
-    assert set(map(tuple, seen)) == {("ids", "images", "labels", "texts")}  # the labels as given
+    assert set(map(tuple, seen)) == {("ids", "image_rows", "images", "labels", "texts")}  # labels as given
     assert (known.path / "model.safetensors").read_bytes() == (unknown.path / "model.safetensors").read_bytes()
     assert known.result["detection"] is not None
     assert unknown.result["detection"] is None
