@@ -22,16 +22,17 @@ from truepair.engines.similarity import ScoringEngine
 from truepair.methods.base import Forward
 
 MOST = 2 / 3
-"""Share of mismatched pairs, above which, surely, the first labels are those of linear models. At 60 % noise they gain
-ten points of rSum on products and lose six on photographs (seed 0), at 40 % nothing changes."""
-LEAST_TOLD = 0.5
+"""Share of mismatched pairs, above which, surely, the first labels are those of linear models. At 60 % noise an earlier
+form gained ten points of rSum on products and lost six on photographs (seed 0), at 40 % nothing changed."""
+LEAST_RECALL = 0.5
 """Of the pairs that match, as many as there are by the share, those probable enough to be believed; where they are
-fewer a linear model tells too little of what the network is fed. At 80 % noise: drawings 0.10, 3,000 products 0.77."""
+fewer a linear model tells too little of what the network is fed. At 80 % noise: drawings 0.16, photographs 0.67, 3,000
+products 0.85."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
 LEAST_IMAGES = 40 * FOLDS
 WIDTH = 256
 SAMPLE = 4096
-ROUNDING = 1e-5  # of the largest number: vectors that differ by no more are equal
+ROUNDING = 1e-5  # of the largest value of a number: where it differs by no more it is always the same
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class FirstLabels:
     matching: Tensor
 
     @property
-    def told(self) -> float:
-        """How many of the pairs that match are probable enough to be believed, of those there are by the share."""
+    def recall(self) -> float:
+        """Expected share of the matching pairs, as many as there are by π, that are probable enough to be believed."""
         return min(1.0, self.believed / max((1 - self.share) * len(self.matching), 1.0))
 
     @property
@@ -65,7 +66,7 @@ class FirstLabels:
     def better(self) -> bool:
         """Whether the first labels are these rather than those given."""
         enough = self.believed >= BY_CHANCE * len(self.matching)
-        return self.at_least > MOST and self.told >= LEAST_TOLD and enough
+        return self.at_least > MOST and self.recall >= LEAST_RECALL and enough
 
 
 class InputVectors:
@@ -115,7 +116,12 @@ class InputVectors:
 
 
 class _Side:
-    """Vectors of one side in blocks, each reduced to its principal axes and of mean square length one."""
+    """Vectors of one side in blocks, each reduced to its principal axes and of mean square length one.
+
+    Each number is divided by the square root of its deviation first: half way to standardised ones. Of words that is
+    near to inverse document frequencies. AUROC of the scores at 80 % noise without and with it: photographs 0.905,
+    0.937, products 0.972, 0.976.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -141,11 +147,13 @@ class _Side:
         from sklearn.utils.extmath import randomized_svd
 
         for rows in (np.concatenate(each) for each in zip(*(blocks for _, blocks in self.waiting), strict=True)):
-            mean = rows.mean(axis=0)
-            _, spread, axes = randomized_svd(rows - mean, min(WIDTH, *rows.shape), random_state=0)
+            mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+            varies = deviation > ROUNDING * np.abs(rows).max(axis=0)
+            weights = np.where(varies, deviation, np.inf) ** -0.5
+            _, spread, axes = randomized_svd((rows - mean) * weights, min(WIDTH, *rows.shape), random_state=0)
             length = float(np.sqrt((spread**2).sum() / len(rows)))  # of a vector, root mean square
-            all_equal = length <= ROUNDING * float(np.abs(rows).max())
-            self.axes.append((mean, (axes * (0.0 if all_equal else 1 / length)).T.astype(np.float32)))
+            scaled = (axes * weights).T / (length or 1.0)
+            self.axes.append((mean, scaled.astype(np.float32)))
         width = sum(axes.shape[1] for _, axes in self.axes)
         self.vectors = np.zeros((self.count, width), dtype=np.float32)
         for ids, blocks in self.waiting:

@@ -160,7 +160,7 @@ class TruePair(Method):
             memory.write("odds", None, found.odds)
             memory.write("label", None, torch.sigmoid(found.odds))
             memory.write("synthetic", None, torch.sigmoid(found.synthetic))
-        return {"first_share": found.share, "first_share_low": found.at_least, "first_told": found.told}
+        return {"first_share": found.share, "first_share_low": found.at_least, "first_recall": found.recall}
 
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂.
