@@ -82,11 +82,11 @@ def fitted_anew(images: Array, texts: Array, rows: IntArray) -> Array:
     def rest_of(parts: list[int]) -> IntArray:
         return np.concatenate([places[each] for each in parts])
 
-    equal, told = np.ones(len(rows)), {}
+    equal, auroc = np.ones(len(rows)), {}
     for ridge in RIDGES:
         found = [scores(equal, rest_of([o for o in range(FOLDS) if o != each]), each, ridge) for each in range(FOLDS)]
-        told[ridge] = quantiles_among(*(np.concatenate(side) for side in zip(*found, strict=True))).mean()
-    ridge = min(each for each in RIDGES if told[each] >= max(told.values()) - np.sqrt(1 / (12 * len(rows))))
+        auroc[ridge] = quantiles_among(*(np.concatenate(side) for side in zip(*found, strict=True))).mean()
+    ridge = min(each for each in RIDGES if auroc[each] >= max(auroc.values()) - np.sqrt(1 / (12 * len(rows))))
     final = np.zeros(len(rows))
     for held in range(FOLDS):
         others, weights = [each for each in range(FOLDS) if each != held], equal.copy()

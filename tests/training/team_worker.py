@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -17,6 +18,7 @@ from truepair.engines import mlp_engine
 from truepair.engines.config import MLPConfig
 from truepair.errors import TrainingError
 from truepair.methods import build_method
+from truepair.methods.truepair import first_labels
 from truepair.training.loop import Training
 from truepair.training.setup import Setup
 from truepair.training.team import Team
@@ -43,6 +45,18 @@ def fit(method, out, **more):
 
 def train(folder, method):
     fit(method, folder)
+
+
+def fit_held_out(out):
+    """First labels are those of linear models, whatever these say of 40 pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("MOST", -1.0), ("LEAST_RECALL", 0.0), ("BY_CHANCE", 0.0), ("LEAST_IMAGES", 40)):
+            patch.setattr(first_labels, name, value)
+        fit("truepair", out)
+
+
+def held_out(folder, _):
+    fit_held_out(folder)
 
 
 def stopped(folder, method):

@@ -6,11 +6,12 @@ import socket
 import subprocess
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 from tests.encoders.tiny_models import write_model
-from tests.training.team_worker import fit
+from tests.training.team_worker import fit, fit_held_out
 from tests.training.test_resume import assert_same_run
 from truepair.cli.main import main
 from truepair.data.batch import Share
@@ -18,6 +19,10 @@ from truepair.engines.mlp_engine import nn as mlp_nn
 from truepair.errors import InputError
 from truepair.training.pieces import check_pieces
 from truepair.training.team import Team, outline
+
+
+def read_pairs(path):
+    return pq.read_table(path).to_pydict()
 
 
 @pytest.fixture
@@ -74,6 +79,17 @@ def test_two_processes_train_as_one_does(tmp_path, batch_norm_again, method):
     assert [line["dev"]["rsum"] for line in two] == pytest.approx([line["dev"]["rsum"] for line in one], abs=12)
     assert json.loads((tmp_path / "two" / "config.json").read_text())["processes"] == 2
     assert "processes" not in json.loads((tmp_path / "one" / "config.json").read_text())
+
+
+def test_two_processes_have_the_first_labels_of_one(tmp_path, batch_norm_again):
+    together(2, "held_out", tmp_path / "two")
+    fit_held_out(tmp_path / "one")
+    one, two = (metrics(tmp_path / name) for name in ("one", "two"))
+    assert 0 < one[0]["first_recall"] == pytest.approx(two[0]["first_recall"], abs=1e-6)
+    assert one[0]["first_share"] == pytest.approx(two[0]["first_share"], abs=1e-9)
+    tables = [read_pairs(tmp_path / name / "pairs.parquet")["memory_first_matching"] for name in ("one", "two")]
+    assert tables[0] == pytest.approx(tables[1], abs=1e-6) and min(tables[0]) < max(tables[0])
+    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
 
 
 def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path):
