@@ -33,7 +33,7 @@ TABLES, _ = read_specs()
 def record(method, noise, seed, rsum, options=None):
     epochs = [{"epoch": k, "dev_rsum": rsum + k, "auroc": None} for k in (1, 2)]
     return {
-        "cell": {"method": method, "noise": noise, "seed": seed},
+        "cell": {"data": "x", "method": method, "noise": noise, "seed": seed},
         "result": {"test": {"rsum": rsum}},
         "epochs": epochs,
         "options": {"method": {"options": options or {}}},
@@ -56,6 +56,8 @@ def test_what_a_figure_names_is_there(name):
         facts = [cell.facts for cell in TABLES[spec.table].cells]
         for row in spec.rows.split():
             assert any({"method": row, **spec.where}.items() <= fact.items() for fact in facts), row
+        shown = [fact for fact in facts if fact["method"] in spec.rows.split() and spec.where.items() <= fact.items()]
+        assert spec.draw != "by_epoch" or len({(fact["data"], fact["noise"]) for fact in shown}) == 1
 
 
 def test_a_curve_is_means_and_deviations_over_seeds():
@@ -173,3 +175,8 @@ def test_corrected_labels_are_the_mean_distribution_of_a_true_class(tmp_path):
         [np.mean([row[k] for row, of in zip(held, truth, strict=True) if of == c]) for k in range(3)] for c in range(3)
     ]
     np.testing.assert_allclose(drawn.numbers["40 %"], expected, atol=1e-4)
+
+
+def test_curves_by_epoch_are_of_one_noise_rate():
+    with pytest.raises(InputError, match="found x at 20%, x at 40%; name one"):
+        by_epoch(RECORDS, TITLES, figures={"dev_rsum": ""}, axis="rSum")

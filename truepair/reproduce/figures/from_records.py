@@ -42,8 +42,13 @@ def by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, figures: M
         figures: key of an epoch → what the legend adds to the title of the row, "" for nothing.
 
     Raises:
-        InputError: no record holds the figures by epoch; those of older versions do not.
+        InputError: records of several data sets or noise rates, whose mean would be none; or no record holds the
+            figures by epoch: those of older versions do not.
     """
+    settings = sorted({(record["cell"]["data"], record["cell"]["noise"]) for record in records})
+    if len(settings) > 1:
+        listed = ", ".join(f"{data} at {noise:.0%}" for data, noise in settings)
+        raise InputError(f"curves by epoch are of one data set and noise rate, found {listed}; name one in `where`")
     points = []
     for record in records:
         for epoch in record.get("epochs", ()):
