@@ -166,15 +166,15 @@ class Batches:
 @pytest.mark.parametrize("encoded", [True, False])
 @pytest.mark.parametrize("sample", [100, 4096])
 def test_vectors_lie_at_their_ids_whatever_the_order(monkeypatch, encoded, sample):
-    """Distances are those of the given numbers, each divided by the square root of its deviation among the first pairs,
-    in units of their spread; what does not vary counts for nothing.
+    """Distances are those of the given numbers, each divided by the square root of its standard deviation among the
+    first pairs, in units of their spread; what does not vary counts for nothing.
     """
     monkeypatch.setattr(first_labels, "SAMPLE", sample)
     rng = np.random.default_rng(0)
     images, texts = (
         (rng.normal(size=(400, width)) * np.geomspace(0.1, 10, width)).astype(np.float32) for width in (9, 7)
     )
-    texts[:, 2] = 1e4 + 1e-3 * rng.normal(size=400)
+    texts[:, 2] = 1e4 + 0.02 * rng.normal(size=400)  # twenty roundings of single precision
     rows = rng.permutation(400)
     batches, found = Batches(images, texts, rows, encoded), InputVectors(400)
     parts = np.array_split(rng.permutation(400), 9)

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -17,12 +16,9 @@ from truepair.cli.main import main
 from truepair.data.batch import Share
 from truepair.engines.mlp_engine import nn as mlp_nn
 from truepair.errors import InputError
+from truepair.training.pair_table import read_pair_table
 from truepair.training.pieces import check_pieces
 from truepair.training.team import Team, outline
-
-
-def read_pairs(path):
-    return pq.read_table(path).to_pydict()
 
 
 @pytest.fixture
@@ -87,8 +83,11 @@ def test_two_processes_have_the_first_labels_of_one(tmp_path, batch_norm_again):
     one, two = (metrics(tmp_path / name) for name in ("one", "two"))
     assert 0 < one[0]["first_recall"] == pytest.approx(two[0]["first_recall"], abs=1e-6)
     assert one[0]["first_share"] == pytest.approx(two[0]["first_share"], abs=1e-9)
-    tables = [read_pairs(tmp_path / name / "pairs.parquet")["memory_first_matching"] for name in ("one", "two")]
-    assert tables[0] == pytest.approx(tables[1], abs=1e-6) and min(tables[0]) < max(tables[0])
+    column = "memory_first_matching"
+    found = [
+        read_pair_table(tmp_path / name / "pairs.parquet", [column])[column].to_pylist() for name in ("one", "two")
+    ]
+    assert found[0] == pytest.approx(found[1], abs=1e-6) and min(found[0]) < max(found[0])
     assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
 
 

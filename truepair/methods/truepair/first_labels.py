@@ -118,9 +118,9 @@ class InputVectors:
 class _Side:
     """Vectors of one side in blocks, each reduced to its principal axes and of mean square length one.
 
-    Each number is divided by the square root of its deviation first: half way to standardised ones. Of words that is
-    near to inverse document frequencies. AUROC of the scores at 80 % noise without and with it: photographs 0.905,
-    0.937, products 0.972, 0.976.
+    Each number is divided by the square root of its standard deviation first (Pareto scaling, van den Berg et al.
+    2006). Of words that is near to inverse document frequencies. AUROC of the scores at 80 % noise without and with it:
+    photographs 0.905, 0.937, products 0.972, 0.976.
     """
 
     def __init__(self, count: int) -> None:
