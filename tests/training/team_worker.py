@@ -21,7 +21,7 @@ from truepair.methods import build_method
 from truepair.methods.truepair import first_labels
 from truepair.training.loop import Training
 from truepair.training.setup import Setup
-from truepair.training.team import Team
+from truepair.training.team import Team, leave
 
 OPTIONS = {"truepair": {"pieces": (3,)}, "mscn": {"warm_up_epochs": 1, "head_width": 5}, "gsc": {"co_train": True}}
 
@@ -78,6 +78,18 @@ def stopped(folder, method):
 
 def resumed(folder, method):
     fit(method, folder, resume=True)
+
+
+def left(folder, method):
+    """The threads of the group there are when a training has ended, and when the process has left the group."""
+    fit(method, folder)
+    print(sum("gloo" in name for name in threads()) > 0)
+    leave()
+    print([name for name in threads() if "gloo" in name])
+
+
+def threads():
+    return [name.read_text().strip() for name in Path("/proc/self/task").glob("*/comm")]
 
 
 def messages(folder, _):

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -96,6 +97,12 @@ def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path):
     assert together(2, "stopped", tmp_path / "run", "truepair") == ["stopped after 4"] * 2
     together(2, "resumed", tmp_path / "run", "truepair")
     assert_same_run(tmp_path / "run", tmp_path / "whole", texts=("metrics.jsonl", "result.json"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have names under /proc on Linux alone")
+def test_no_thread_of_the_group_outlives_the_training(tmp_path):
+    """One that frees a tensor while Python ends would abort the process."""
+    assert together(2, "left", tmp_path / "run", "mscn") == ["True\n[]"] * 2
 
 
 def test_a_process_that_ends_is_missed(tmp_path):

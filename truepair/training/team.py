@@ -44,6 +44,10 @@ class Team:
         if not dist.is_initialized():
             if int(os.environ.get("WORLD_SIZE", "1")) < 2:
                 return cls()
+            # Its functions have the group there is at their import as a default and would keep it beyond `leave`: a
+            # thread of it that frees a tensor while Python ends aborts the process.
+            import torch.distributed.nn.functional  # noqa: F401
+
             kinds = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             dist.init_process_group(kinds, timeout=PATIENCE)
             atexit.register(leave)
