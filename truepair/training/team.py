@@ -46,7 +46,7 @@ class Team:
                 return cls()
             # Its functions have the group there is at their import as a default and would keep it beyond `leave`: a
             # thread of it that frees a tensor while Python ends aborts the process.
-            import torch.distributed.nn.functional  # noqa: F401
+            import torch.distributed.nn.functional
 
             kinds = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             dist.init_process_group(kinds, timeout=PATIENCE)
