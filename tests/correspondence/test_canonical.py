@@ -132,6 +132,19 @@ def test_nothing_that_scores_a_fold_has_seen_its_pairs():
         assert np.abs(after.given - before.given)[fold != 2].max() > 0.05  # those that learn of this fold notice
 
 
+def test_repeated_scores_are_those_of_models_with_other_folds(monkeypatch):
+    monkeypatch.setattr(canonical, "RIDGES", (1.0,))
+    images, texts, rows, _ = linked(300, 0.5, captions=2)
+    models = CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=3)
+    before = models.cleaned()
+    found = models.repeated(3)
+    each = [CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=seed).first for seed in (3, 4, 5)]
+    np.testing.assert_allclose(found.given, np.concatenate([one.given for one in each]), atol=1e-6)
+    np.testing.assert_allclose(found.synthetic, np.concatenate([one.synthetic for one in each]), atol=1e-6)
+    assert np.abs(each[0].given - each[1].given).max() > 0.05
+    assert (models.cleaned().given == before.given).all() and models.repeated(1).given is not models.first.given
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.4, 0.8])
 def test_it_finds_the_mismatched_pairs_and_how_many_there_are(noise):
     images, texts, rows, wrong = linked(3000, noise)

@@ -13,6 +13,7 @@ Source: ridge CCA, Vinod (1976); the weights are those of expectation maximisati
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,16 +145,33 @@ class CrossFittedCCA:
             if not np.isfinite(vectors).all():
                 at = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
                 raise InputError(f"{name}[{at}] is not finite; expected vectors of finite numbers")
-        self.image_rows, self.temperature, self.seed = image_rows, temperature, seed
-        fold = folds_of(image_rows, seed)
-        self.places = [np.flatnonzero(fold == each) for each in range(FOLDS)]
+        self.image_rows, self.temperature = image_rows, temperature
         self.images, self.texts = Decorrelated.of(images), Decorrelated.of(texts)
-        self.equal = [self.covariance(places, np.ones(len(fold))) for places in self.places]
+        self._divide(seed)
         trials = {ridge: self._of_equal_weights(ridge) for ridge in RIDGES}
         auroc = {ridge: float(quantiles_among(each.given, each.synthetic).mean()) for ridge, each in trials.items()}
-        error = np.sqrt(1 / (12 * len(fold)))  # of the mean of quantiles
+        error = np.sqrt(1 / (12 * len(image_rows)))  # of the mean of quantiles
         self.ridge = min(ridge for ridge in RIDGES if auroc[ridge] >= max(auroc.values()) - error)
         self.first = trials[self.ridge]
+
+    def _divide(self, seed: int) -> None:
+        self.seed, fold = seed, folds_of(self.image_rows, seed)
+        self.places = [np.flatnonzero(fold == each) for each in range(FOLDS)]
+        self.equal = [self.covariance(places, np.ones(len(fold))) for places in self.places]
+
+    def repeated(self, times: int) -> HeldOutScores:
+        """`first`, and after it the same by other divisions into folds, one after the other (repeated cross-fitting).
+
+        Args:
+            times: divisions in all, at least 1. Every pair has as many given scores, N apart.
+        """
+        found = [self.first]
+        for number in range(1, times):
+            other = copy(self)
+            other._divide(self.seed + number)
+            found.append(other._of_equal_weights(self.ridge))
+        given, synthetic = zip(*((each.given, each.synthetic) for each in found), strict=True)
+        return HeldOutScores(np.concatenate(given), np.concatenate(synthetic))
 
     def _of_equal_weights(self, ridge: float) -> HeldOutScores:
         """Scores of all pairs, each fold by a model of the others."""

@@ -21,7 +21,7 @@ MOST = 0.95  # of the synthetic mismatches: the highest tell nothing of the low 
 WIDTH = 3.6
 """Standard errors of the 95 % interval: the least of many ratios is less certain than each. With `FEWER` and `EXTENT`
 it covers π in 0.93 of the draws and more: two normal distributions 1.5, 2, 3 and 4 deviations apart, π from 0.02 to
-0.6, 2,000 to 12,000 pairs, 300 to 20,000 synthetic mismatches (tests/audit/verdict/test_coverage.py)."""
+0.6, 2,000 to 12,000 pairs, 300 to 20,000 synthetic mismatches (tests/audit/verdict/test_share.py)."""
 FEWER = 4.0  # pairs that may be missing at the low end by chance
 EXTENT = 1.1  # of the low end, along which matched pairs may become more frequent
 
@@ -43,32 +43,38 @@ class Estimate:
     quantile: float
 
 
-def estimate_share(score: Array, synthetic: Array) -> Estimate:
+def estimate_share(score: Array, synthetic: Array, *, times: int = 1) -> Estimate:
     """π: given pairs below a quantile q of the synthetic mismatches, as a share of all, over q.
 
     Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
     upper end of the ratio is least (best bin estimation, Garg et al., NeurIPS 2021). Where matched pairs reach to the
     lowest scores, every ratio is too large: so the lower end of the interval is not above what is left at the quantile
-    0 when the share of pairs is extrapolated to it.
+    0 when the share of pairs is extrapolated to it, from below `MOST`: far above the others, matched pairs are all
+    beyond it.
 
     Args:
         score: (M,) of the given pairs, larger = better matched.
-        synthetic: (P,) of random synthetic mismatches, P ≥ 20.
+        synthetic: (P,) of random synthetic mismatches, P ≥ 20 `times`.
+        times: that every pair was scored, by models of other divisions into folds. The mean over these is steadier than
+            one of them; as certain as one of them, since all are of the same pairs.
     """
     synthetic = np.sort(synthetic)
-    counts = np.linspace(max(LEAST_SYNTHETIC // 2, len(synthetic) // 20), len(synthetic) * MOST, QUANTILES).astype(int)
+    pairs, made = len(score) / times, len(synthetic) / times
+    fewest, most = max(times * LEAST_SYNTHETIC // 2, len(synthetic) // 20), len(synthetic) * MOST
+    counts = np.linspace(fewest, most, QUANTILES).astype(int)
     edges = np.unique(synthetic[counts - 1])
     quantile = np.searchsorted(synthetic, edges, side="right") / len(synthetic)  # more than the count where ties are
     usable = quantile <= MOST if quantile[0] <= MOST else quantile == quantile[0]
     edges, quantile = edges[usable], quantile[usable]
     below = np.searchsorted(np.sort(score), edges, side="right") / len(score)
-    error = ratio_error(below, quantile, len(score), len(synthetic))
+    error = ratio_error(below, quantile, pairs, made)
     best = int(np.argmin(below / quantile + CAUTION * error))
     share, q = float(below[best] / quantile[best]), float(quantile[best])
-    more = below[best] + FEWER / len(score)
-    high = more / q + WIDTH * float(ratio_error(more, q, len(score), len(synthetic)))
-    rest, rest_error = intercept(quantiles_among(score, synthetic), min(EXTENT * q, 1.0))
-    rest_error = float(np.hypot(rest_error, max(rest, 0.0) * np.sqrt(4 / (min(EXTENT * q, 1.0) * len(synthetic)))))
+    more = below[best] + FEWER / pairs
+    high = more / q + WIDTH * float(ratio_error(more, q, pairs, made))
+    end = min(EXTENT * q, max(q, MOST))  
+    rest, rest_error = intercept(quantiles_among(score, synthetic), end)
+    rest_error = float(np.hypot(rest_error * np.sqrt(times), max(rest, 0.0) * np.sqrt(4 / (end * made))))
     low = min(share - WIDTH * float(error[best]), rest - 2 * rest_error)
     share = min(share, 1.0)
     return Estimate(share, float(np.clip(low, 0.0, share)), float(np.clip(high, share, 1.0)), float(error[best]), q)
@@ -101,7 +107,7 @@ def intercept(u: Array, end: float) -> tuple[float, float]:
     return float(each.mean()), float(each.std() / np.sqrt(len(u)))
 
 
-def ratio_error(below: Any, quantile: Any, pairs: int, synthetic: int) -> Any:
+def ratio_error(below: Any, quantile: Any, pairs: float, synthetic: float) -> Any:
     """Standard error of below/quantile, both shares counted in samples; as if one pair more were below."""
     below = np.maximum(below, 1 / pairs)
     variance = (1 - quantile) / (quantile * synthetic) + np.maximum(1 - below, 0) / (below * pairs)

@@ -22,7 +22,7 @@ from truepair.correspondence.mixture_proportion import (
 @pytest.mark.parametrize(("pairs", "synthetic"), [(2000, 300), (6000, 20_000), (12_000, 360)])
 def test_the_interval_covers_the_share_as_often_as_it_says(pairs, synthetic, apart):
     """At least 0.93 of 100 draws for each share, whether groups overlap or not; and it is no wider than it needs."""
-    for share in (0.02, 0.1, 0.3, 0.6):
+    for share in (0.02, 0.1, 0.3, 0.6, 0.8):
         rng = np.random.default_rng([pairs, int(10 * apart), int(100 * share)])
         held, wide = 0, 0.0
         for _ in range(100):
@@ -33,6 +33,35 @@ def test_the_interval_covers_the_share_as_often_as_it_says(pairs, synthetic, apa
             wide += (found.high - found.low) / 100
         assert held >= 93, share
         assert wide < (0.6 if apart == 1.5 else 0.5)
+        if synthetic == 20_000 and apart == 4:  # told apart almost surely, however many are mismatched
+            assert wide < 0.09, share
+
+
+def test_scored_several_times_the_share_is_steadier_and_covered_as_often():
+    """Models of other divisions into folds agree in a part of what they say of a pair (correlation 0.6)."""
+    pairs, times, shares = 2000, 5, {1: [], 5: []}
+    for share in (0.3, 0.8):
+        held = 0
+        for draw in range(100):
+            rng = np.random.default_rng([draw, int(100 * share)])
+            mismatched = rng.random(pairs) < share
+            common = rng.normal(size=pairs) * 0.6**0.5 + 2 * ~mismatched
+            given = (common + rng.normal(size=(times, pairs)) * 0.4**0.5).ravel()
+            synthetic = rng.normal(size=times * pairs)
+            found = estimate_share(given, synthetic, times=times)
+            held += found.low <= share <= found.high
+            shares[times].append(found.share - share)
+            shares[1].append(estimate_share(given[:pairs], synthetic[:pairs]).share - share)
+        assert held >= 93, share
+    assert np.std(shares[times]) < 0.9 * np.std(shares[1])
+
+
+def test_the_same_scores_several_times_are_as_certain_as_once():
+    evidence, _, synthetic = made(500, 0.3, 400, seed=0, apart=2.0)
+    once = estimate_share(evidence[:, 0], synthetic["random"][:, 0])
+    again = estimate_share(np.tile(evidence[:, 0], 5), np.tile(synthetic["random"][:, 0], 5), times=5)
+    for name in ("share", "low", "high", "error", "quantile"):
+        assert getattr(again, name) == pytest.approx(getattr(once, name), rel=0.05), name
 
 
 def test_of_two_estimates_the_certain_one_weighs_more():
