@@ -21,7 +21,7 @@ MOST = 0.95  # of the synthetic mismatches: the highest tell nothing of the low 
 WIDTH = 3.6
 """Standard errors of the 95 % interval: the least of many ratios is less certain than each. With `FEWER` and `EXTENT`
 it covers π in 0.93 of the draws and more: two normal distributions 1.5, 2, 3 and 4 deviations apart, π from 0.02 to
-0.6, 2,000 to 12,000 pairs, 300 to 20,000 synthetic mismatches (tests/audit/verdict/test_share.py)."""
+0.8, 2,000 to 12,000 pairs, 300 to 20,000 synthetic mismatches (tests/audit/verdict/test_share.py)."""
 FEWER = 4.0  # pairs that may be missing at the low end by chance
 EXTENT = 1.1  # of the low end, along which matched pairs may become more frequent
 

@@ -30,7 +30,7 @@ fewer a linear model tells too little of what the network is fed. At 80 % noise:
 products 0.85."""
 DIVISIONS = 5
 """Into folds, over which π is estimated. With one it depends on the division: of photographs at 80 % (seed 2), ten of
-them give a π of 0.73 to 0.81, whose interval begins at 0.57 to 0.76; two times five of them 0.81, and 0.75, both."""
+them give a π of 0.73 to 0.80, whose interval begins at 0.57 to 0.76; two times five of them 0.81, and 0.75, both."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
 LEAST_IMAGES = 40 * FOLDS
 WIDTH = 256
