@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.conftest import write_tiny_precomp
 from truepair.cli.main import main
 from truepair.cli.options import whole_numbers
 from truepair.data.text import Vocabulary
@@ -100,6 +101,17 @@ def test_train_leaves_a_whole_run_folder(run, capsys):
     assert names <= {path.name for path in run.iterdir()}
     assert [line["epoch"] for line in read_lines(run / "metrics.jsonl")] == [1, 2]
     assert json.loads((run / "config.json").read_text())["data"]["noise"] == 0.4
+
+
+def test_train_says_how_many_pairs_are_mismatched_where_the_truth_is_unknown(tmp_path, capsys):
+    data = write_tiny_precomp(tmp_path / "many", images={"train": 400, "dev": 16, "test": 16})
+    assert train(data, tmp_path / "run", "--method", "truepair", "--truepair-pieces", "3") == 0
+    share = json.loads((tmp_path / "run" / "result.json").read_text())["mismatch_share"]
+    assert share["low"] == 0 and share["share"] < 0.1
+    assert (
+        f"Share of mismatched pairs, by linear models that have not seen them: {100 * share['share']:.0f} % "
+        f"(95 % interval 0 to {100 * share['high']:.0f} %)"
+    ) in capsys.readouterr().out
 
 
 def test_evaluate_repeats_the_figures_of_the_run(run, tiny, tmp_path, capsys):

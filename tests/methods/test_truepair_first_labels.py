@@ -11,6 +11,7 @@ import truepair
 from tests.conftest import write_tiny_precomp
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
+from truepair.correspondence.mixture_proportion import Estimate
 from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
@@ -57,10 +58,14 @@ def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, few
     assert first["disbelieved"] > 0.5
     assert first["detection"]["auroc"] > 0.9  # before a single label is refined
     assert "first_share" not in run.metrics[1]
+    share = run.result["mismatch_share"]
+    assert share["low"] < share["share"] == first["first_share"] < share["high"] == first["first_share_high"]
+    assert share["high"] > 0.7 * 0.9 and share["low"] < 0.7
     for line in run.metrics[2:3] + run.metrics[5:]:  # as many are believed as match by the share
         assert line["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
     given = fit(many, tmp_path / "given", 0.7, Setup(model=model), PIECES | {"first_labels": "given"})
     assert given.metrics[0]["disbelieved"] == 0 and "first_share" not in given.metrics[0]
+    assert "mismatch_share" not in given.result
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -97,7 +102,8 @@ def test_what_tells_nothing_is_left_alone(many, tmp_path, what):
 def found_labels(pairs, share, recall):
     matching = torch.zeros(pairs)
     matching[: round(recall * (0.95 - share) * pairs)] = 1.0
-    return FirstLabels(share + 0.05, share, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching)
+    estimate = Estimate(share + 0.05, share, share + 0.1, 0.01, 0.5)
+    return FirstLabels(estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,7 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, re
     method.prepare(memory)
     method.inputs = type("Inputs", (), {"first_labels": lambda self, **_: found})()
     method.start_epoch(EpochPosition(0, 1, method.stages(5, 4)), memory)
-    assert memory.has_noted(SHARE) is better
+    assert memory.has_noted(SHARE) is better and method.mismatch_share(memory) == found.estimate
     expected = found.matching if better else torch.ones(1000)
     assert torch.equal(memory.read("credit"), expected)
     torch.testing.assert_close(memory.read("label"), torch.sigmoid(found.odds) if better else torch.ones(1000))

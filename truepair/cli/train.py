@@ -256,4 +256,10 @@ def summary(result: dict[str, Any]) -> str:
             f"Mismatched pairs found: AUROC {found['auroc']:.4f}, average precision {found['average_precision']:.4f}, "
             f"division accuracy {found['division_accuracy']:.4f}  ({100 * result['mismatch_rate']:.1f} % mismatched)"
         )
+    share = result.get("mismatch_share")
+    if share is not None:
+        lines.append(
+            f"Share of mismatched pairs, by linear models that have not seen them: {100 * share['share']:.0f} % "
+            f"(95 % interval {100 * share['low']:.0f} to {100 * share['high']:.0f} %)"
+        )
     return "\n".join(lines)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from truepair.correspondence import CorrespondenceMemory
+    from truepair.correspondence.mixture_proportion import Estimate
     from truepair.data.batch import PairBatch
     from truepair.engines.similarity import ScoringEngine, SimilarityEngine
     from truepair.engines.subspaces import Parts
@@ -315,6 +316,10 @@ class Method(ABC):
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         """How much each pair, or its given label, is believed to be right, (N,) in [0, 1]."""
         return memory.read("seen_probability")
+
+    def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
+        """An estimate of π, the share of mismatched pairs, from models that did not learn them; None: there is none."""
+        return None
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """The method's division of the pairs, (N,) int64 of `Part`; by default the belief cut at 0.5."""

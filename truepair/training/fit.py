@@ -294,6 +294,7 @@ class Assembly:
         best = load_model(self.folder.model, type(self.setup.model))
         best.engine.to(self.device)
         write_pair_table(self.folder.pairs, self.pairs, self.method, self.state.memory)
+        share = self.method.mismatch_share(self.state.memory)
         result = {
             "method": self.method.name,
             "pairs": len(self.pairs),
@@ -303,6 +304,7 @@ class Assembly:
             "dev": self.score(best, self.dev) if self.dev is not None else None,
             "test": self.score(best, self.test) if self.test is not None else None,
             **self.score_memory(),
+            **({"mismatch_share": asdict(share)} if share is not None else {}),
             **({"warnings": self.warnings} if self.warnings else {}),
         }
         facts = {**result, "data": self.pairs.name, "training": self.setup.training.saved()}

@@ -16,7 +16,7 @@ from torch import Tensor
 from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import FOLDS, CrossFittedCCA
 from truepair.correspondence.division import HALF
-from truepair.correspondence.mixture_proportion import estimate_share
+from truepair.correspondence.mixture_proportion import Estimate, estimate_share
 from truepair.data.pairs import Array, IntArray
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.base import Forward
@@ -43,14 +43,13 @@ class FirstLabels:
     """What held-out scores say of all pairs.
 
     Attributes:
-        share, at_least: π, of mismatched pairs, in [0, 1], and the lower end of its 95 % interval.
+        estimate: of π, the share of mismatched pairs.
         odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them.
         synthetic: (N,) float32 the same of synthetic mismatches; those of which there is none have the median.
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
     """
 
-    share: float
-    at_least: float
+    estimate: Estimate
     odds: Tensor
     synthetic: Tensor
     matching: Tensor
@@ -58,7 +57,7 @@ class FirstLabels:
     @property
     def recall(self) -> float:
         """Expected share of the matching pairs, as many as there are by π, that are probable enough to be believed."""
-        return min(1.0, self.believed / max((1 - self.share) * len(self.matching), 1.0))
+        return min(1.0, self.believed / max((1 - self.estimate.share) * len(self.matching), 1.0))
 
     @property
     def believed(self) -> float:
@@ -69,7 +68,7 @@ class FirstLabels:
     def better(self) -> bool:
         """Whether the first labels are these rather than those given."""
         enough = self.believed >= BY_CHANCE * len(self.matching)
-        return self.at_least > MOST and self.recall >= LEAST_RECALL and enough
+        return self.estimate.low > MOST and self.recall >= LEAST_RECALL and enough
 
 
 class InputVectors:
@@ -116,7 +115,7 @@ class InputVectors:
         synthetic[: len(found.synthetic)] = found.synthetic
         among = np.log(batch_size)
         parts = (found.given - among, synthetic - among, matching)
-        return FirstLabels(estimate.share, estimate.low, *(_float(part) for part in parts))
+        return FirstLabels(estimate, *(_float(part) for part in parts))
 
 
 class _Side:

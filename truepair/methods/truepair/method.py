@@ -9,6 +9,7 @@ the ablation.
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from types import MappingProxyType
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
 from truepair.correspondence.division import CERTAIN, HALF, Part, beyond_chance, upper_group
+from truepair.correspondence.mixture_proportion import Estimate
 from truepair.errors import InputError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
@@ -30,6 +32,7 @@ LEAST_BELIEVED = 0.05
 """Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
 
 SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
+ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
@@ -155,12 +158,18 @@ class TruePair(Method):
         if found is None:
             return {}
         memory.write("first_matching", None, found.matching)
+        memory.note(ESTIMATE, torch.tensor(astuple(found.estimate), dtype=torch.float64))
         if found.better:
-            memory.note(SHARE, torch.tensor(found.share))
+            memory.note(SHARE, torch.tensor(found.estimate.share))
             memory.write("odds", None, found.odds)
             memory.write("label", None, torch.sigmoid(found.odds))
             memory.write("synthetic", None, torch.sigmoid(found.synthetic))
-        return {"first_share": found.share, "first_share_low": found.at_least, "first_recall": found.recall}
+        estimate = found.estimate
+        shares = {"first_share": estimate.share, "first_share_low": estimate.low, "first_share_high": estimate.high}
+        return {**shares, "first_recall": found.recall}
+
+    def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
+        return Estimate(*memory.noted(ESTIMATE).tolist()) if memory.has_noted(ESTIMATE) else None
 
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂.
