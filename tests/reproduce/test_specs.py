@@ -12,6 +12,7 @@ from truepair.cli.train import job_of
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.reproduce.__main__ import build_parser as reproduce_parser
+from truepair.reproduce.held_out import build_parser as held_out_parser
 from truepair.reproduce.limits import build_parser as limits_parser
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
@@ -37,6 +38,8 @@ def parsed(command):
         return reproduce_parser().parse_args(command.split()[3:])
     if command.startswith("python -m truepair.reproduce.limits "):
         return limits_parser().parse_args(command.split()[3:])
+    if command.startswith("python -m truepair.reproduce.held_out "):
+        return held_out_parser().parse_args(command.split()[3:])
     assert command.startswith("truepair ")
     return PARSER.parse_args(command.split()[1:])
 

@@ -13,6 +13,7 @@ Source: ridge CCA, Vinod (1976); the weights are those of expectation maximisati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -48,6 +49,12 @@ class HeldOutScores:
 
     given: Array
     synthetic: Array
+
+    @classmethod
+    def together(cls, several: Sequence[HeldOutScores]) -> HeldOutScores:
+        """Those of several divisions into folds, one after the other: of every pair as many as there are of these."""
+        given, synthetic = zip(*((each.given, each.synthetic) for each in several), strict=True)
+        return cls(np.concatenate(given), np.concatenate(synthetic))
 
 
 def folds_of(image_rows: IntArray, seed: int) -> IntArray:
@@ -159,32 +166,29 @@ class CrossFittedCCA:
         self.places = [np.flatnonzero(fold == each) for each in range(FOLDS)]
         self.equal = [self.covariance(places, np.ones(len(fold))) for places in self.places]
 
-    def repeated(self, times: int) -> HeldOutScores:
-        """`first`, and after it the same by other divisions into folds, one after the other (repeated cross-fitting).
-
-        Args:
-            times: divisions in all, at least 1. Every pair has as many given scores, N apart.
-        """
+    def repeated(self, times: int) -> list[HeldOutScores]:
+        """`first`, and the same by other divisions into folds, `times` in all (repeated cross-fitting)."""
         found = [self.first]
         for number in range(1, times):
             other = copy(self)
             other._divide(self.seed + number)
             found.append(other._of_equal_weights(self.ridge))
-        given, synthetic = zip(*((each.given, each.synthetic) for each in found), strict=True)
-        return HeldOutScores(np.concatenate(given), np.concatenate(synthetic))
+        return found
 
     def _of_equal_weights(self, ridge: float) -> HeldOutScores:
         """Scores of all pairs, each fold by a model of the others."""
         return self._joined([self.scores(self.learned(self.equal, ridge, but=each), each) for each in range(FOLDS)])
 
-    def cleaned(self) -> HeldOutScores:
-        """The same, where pairs of the other folds are weighted, by models that have not seen the scored one either."""
+    def cleaned(self, rounds: int = ROUNDS) -> HeldOutScores:
+        """The same, where pairs of the other folds are weighted so often, by models that have not seen the scored one
+        either.
+        """
         found = []
         for held in range(FOLDS):
             others = [each for each in range(FOLDS) if each != held]
             rest = np.concatenate([self.places[each] for each in others])
             parts = [self.equal[each] for each in others]
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 given = [
                     self.scores(self.learned(parts, self.ridge, but=number), each).given
                     for number, each in enumerate(others)

@@ -18,6 +18,7 @@ from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.beside_print import beside_print
 from truepair.reproduce.render.grand import grand, page_of
+from truepair.reproduce.render.held_out import held_out
 from truepair.reproduce.render.method_pages import method_pages
 from truepair.reproduce.render.reviews import reviews
 from truepair.reproduce.render.values import divisions, values
@@ -34,6 +35,7 @@ RENDER: dict[str, Callable[..., str]] = {
         ablation,
         against,
         analyses,
+        held_out,
         audits,
         embedding_audits,
         retraining,

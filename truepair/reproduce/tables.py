@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from truepair.reproduce.audits import audit_cells, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.embedding_audits import embedding_cells
+from truepair.reproduce.held_out import held_out_cells
 from truepair.reproduce.limits import limit_cells
 from truepair.reproduce.records import read_records
 from truepair.reproduce.reviews import review_cells
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "embedding audits": embedding_cells,
     "reviews": review_cells,
     "limits": limit_cells,
+    "held out": held_out_cells,
 }
 
 

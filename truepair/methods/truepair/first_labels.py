@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence.calibration import Calibration
-from truepair.correspondence.canonical import FOLDS, CrossFittedCCA
+from truepair.correspondence.canonical import FOLDS, CrossFittedCCA, HeldOutScores
 from truepair.correspondence.division import HALF
 from truepair.correspondence.mixture_proportion import Estimate, estimate_share
 from truepair.data.pairs import Array, IntArray
@@ -106,8 +106,8 @@ class InputVectors:
         if len(np.unique(self.image_rows)) < LEAST_IMAGES or not all(np.ptp(side, axis=0).any() for side in sides):
             return None
         models = CrossFittedCCA(*sides, self.image_rows, temperature=temperature, seed=0)
-        repeated = models.repeated(DIVISIONS)
-        estimate = estimate_share(repeated.given, repeated.synthetic, times=DIVISIONS)
+        together = HeldOutScores.together(models.repeated(DIVISIONS))
+        estimate = estimate_share(together.given, together.synthetic, times=DIVISIONS)
         found = models.cleaned() if estimate.low > MOST else models.first
         weights = np.full(len(found.synthetic), 1 / len(found.synthetic))
         matching = Calibration.of(found.given, found.synthetic, weights, estimate.share)(found.given)
