@@ -31,7 +31,7 @@ def held_out(section: Section, shown: Filled) -> str:
     if not lines:
         return "No run is there yet."
     seeds, dates = seeds_and_dates(shown.records)
-    rounds = [f"AUROC, {number} rounds" if number != 1 else "1 round" for number in range(len(lines[0]) - 9)]
+    rounds = [f"AUROC, rounds: {number}" for number in range(len(lines[0]) - 9)]
     titles = ["", "noise", "seeds", "π, one division", "begins at", "π, five", "begins at", *rounds, "recall", "taken"]
     command = shown.records[0]["command"]
     return "\n\n".join([f"{of_seeds(seeds).capitalize()}, {dates}; one of them: `{command}`.", table(titles, lines)])
