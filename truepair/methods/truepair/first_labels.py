@@ -151,7 +151,9 @@ class _Side:
 
         for rows in (np.concatenate(each) for each in zip(*(blocks for _, blocks in self.waiting), strict=True)):
             mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-            varies = deviation > ROUNDING * np.abs(rows).max(axis=0)
+            # In single precision the deviation of many equal numbers is not zero; their range is.
+            differ = np.minimum(deviation, np.ptp(rows, axis=0))
+            varies = differ > ROUNDING * np.abs(rows).max(axis=0)
             weights = np.where(varies, deviation, np.inf) ** -0.5
             _, spread, axes = randomized_svd((rows - mean) * weights, min(WIDTH, *rows.shape), random_state=0)
             length = float(np.sqrt((spread**2).sum() / len(rows)))  # of a vector, root mean square
