@@ -46,15 +46,16 @@ def naive_p_match(value, knots):
     raise ValueError(value)
 
 
-def naive_share(score, ruler, caution):
-    """(π, standard error, quantile) by counting, without ties in the ruler."""
+def naive_share(score, ruler, caution, times=1):
+    """(π, standard error, quantile) by counting, without ties in the ruler; each pair is scored `times`."""
     ruler, best = sorted(ruler), None
-    low, high = max(10, len(ruler) // 20), len(ruler) * 0.95
+    pairs, made = len(score) / times, len(ruler) / times
+    low, high = max(10 * times, len(ruler) // 20), len(ruler) * 0.95
     for count in sorted({int(low + (high - low) * step / 59) for step in range(60)}):
         edge, q = ruler[count - 1], count / len(ruler)
         below = sum(1 for value in score if value <= edge) / len(score)
-        least = max(below, 1 / len(score))
-        error = least / q * math.sqrt((1 - q) / (q * len(ruler)) + (1 - least) / (least * len(score)))
+        least = max(below, 1 / pairs)
+        error = least / q * math.sqrt((1 - q) / (q * made) + (1 - least) / (least * pairs))
         if best is None or below / q + caution * error < best[0]:
             best = below / q + caution * error, below / q, error, q
     return min(best[1], 1.0), best[2], best[3]

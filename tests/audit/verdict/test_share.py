@@ -104,9 +104,13 @@ def test_the_near_share_is_beside_that_of_random_ones(near):
 @pytest.mark.parametrize(("pairs", "known"), [(70, 20), (500, 33), (300, 400)])
 def test_share_as_plain_loops_say(pairs, known, seed):
     evidence, _, synthetic = made(pairs, [0, 0.1, 0.3, 0.6, 0.9, 1][seed], known, seed=seed, apart=2.0)
-    found = estimate_share(evidence[:, 0], synthetic["random"][:, 0])
-    expected = naive_share(evidence[:, 0].tolist(), synthetic["random"][:, 0].tolist(), CAUTION)
-    assert (found.share, found.error, found.quantile) == pytest.approx(expected, rel=1e-12)
+    scores, ruler = evidence[:, 0], synthetic["random"][:, 0]
+    for times in (1, 3):
+        again = np.random.default_rng(seed).normal(scale=0.2, size=(times, pairs + known))
+        given, made_up = (scores + again[:, :pairs]).ravel(), (ruler + again[:, pairs:]).ravel()
+        found = estimate_share(given, made_up, times=times)
+        expected = naive_share(given.tolist(), made_up.tolist(), CAUTION, times)
+        assert (found.share, found.error, found.quantile) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_error_of_a_ratio_is_that_of_drawing_again():
