@@ -12,6 +12,7 @@ import torch
 
 from tests.encoders.tiny_models import write_model
 from tests.training.team_worker import fit, fit_held_out
+from tests.training.test_reading_of_run import picture_folder
 from tests.training.test_resume import assert_same_run
 from truepair.cli.main import main
 from truepair.data.batch import Share
@@ -59,6 +60,14 @@ def together(size, what, folder, *method):
     return [out.strip() for _, out, _ in ended]
 
 
+@pytest.fixture(scope="module")
+def trained_by_two(tmp_path_factory):
+    """Our own method, trained by two processes."""
+    folder = tmp_path_factory.mktemp("two") / "run"
+    together(2, "train", folder, "truepair")
+    return folder
+
+
 def metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
@@ -68,13 +77,17 @@ def test_what_processes_tell_each_other(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["truepair", "mscn", "gsc"])
-def test_two_processes_train_as_one_does(tmp_path, batch_norm_again, method):
-    together(2, "train", tmp_path / "two", method)
+def test_two_processes_train_as_one_does(tmp_path, request, batch_norm_again, method):
+    if method == "truepair":
+        folder = request.getfixturevalue("trained_by_two")
+    else:
+        folder = tmp_path / "two"
+        together(2, "train", folder, method)
     fit(method, tmp_path / "one")
-    one, two = metrics(tmp_path / "one"), metrics(tmp_path / "two")
+    one, two = metrics(tmp_path / "one"), metrics(folder)
     assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
     assert [line["dev"]["rsum"] for line in two] == pytest.approx([line["dev"]["rsum"] for line in one], abs=12)
-    assert json.loads((tmp_path / "two" / "config.json").read_text())["processes"] == 2
+    assert json.loads((folder / "config.json").read_text())["processes"] == 2
     assert "processes" not in json.loads((tmp_path / "one" / "config.json").read_text())
 
 
@@ -92,11 +105,10 @@ def test_two_processes_have_the_first_labels_of_one(tmp_path, batch_norm_again):
     assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
 
 
-def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path):
-    together(2, "train", tmp_path / "whole", "truepair")
+def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path, trained_by_two):
     assert together(2, "stopped", tmp_path / "run", "truepair") == ["stopped after 4"] * 2
     together(2, "resumed", tmp_path / "run", "truepair")
-    assert_same_run(tmp_path / "run", tmp_path / "whole", texts=("metrics.jsonl", "result.json"))
+    assert_same_run(tmp_path / "run", trained_by_two, texts=("metrics.jsonl", "result.json"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have names under /proc on Linux alone")
@@ -113,9 +125,9 @@ def test_a_process_that_ends_is_missed(tmp_path):
 @pytest.mark.filterwarnings("ignore::truepair.encoders.hf.tokens.CaptionsCut")
 def test_a_pretrained_model_on_the_command_line(tmp_path, capsys):
     """Each process prepares the images of its own pieces; one process speaks."""
-    model = write_model(tmp_path / "clip", dropout=0.3)
-    command = ["train", "scenes:8", "--model", "pretrained", "--encoder", str(model), "--tune", "lora", "--quiet"]
-    command += ["--method", "infonce", "--epochs", "2", "--score-images", "4", "--batch-size", "20"]
+    model, data = write_model(tmp_path / "clip", dropout=0.3), picture_folder(tmp_path / "pictures", count=80)
+    command = ["train", str(data), "--caption", "said", "--model", "pretrained", "--encoder", str(model), "--quiet"]
+    command += ["--tune", "lora", "--method", "infonce", "--epochs", "2", "--score-images", "4", "--batch-size", "20"]
     command += ["--learning-rate", "0.001", "--threads", "1"]
     assert main([*command, "--piece-size", "7", "--out", str(tmp_path / "one")]) == 0
     ended = start(2, "truepair", *command, "--piece-size", "7", "--out", tmp_path / "two")
