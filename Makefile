@@ -39,12 +39,13 @@ format: setup
 
 setup: $(VENV)/ready
 
-# torch goes first and pinned (see constraints.txt); then the package and its tools.
+# torch goes first and pinned (see constraints.txt); then the package and its tools. Python compiles what it imports: to
+# compile all of every package takes longer than to install it.
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "truepair needs Python 3.11 or newer: make PYTHON=python3.11"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch numpy
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt torch numpy
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

@@ -33,8 +33,9 @@ def many(tmp_path_factory):
 
 @pytest.fixture
 def half(monkeypatch):
-    """That two thirds are surely mismatched takes more pairs than these tests have; a half will do."""
+    """That half are surely mismatched takes more pairs than these tests have; that a quarter are will do."""
     monkeypatch.setattr(first_labels, "MOST", 0.5)
+    monkeypatch.setattr(first_labels, "SURELY", 0.25)
 
 
 def fit(folder, out, noise, setup=SMALL, options=PIECES, **more):
@@ -99,18 +100,26 @@ def test_what_tells_nothing_is_left_alone(many, tmp_path, what):
     assert "first_share" not in run.metrics[0] and run.metrics[0]["disbelieved"] == 0
 
 
-def found_labels(pairs, share, recall):
+def found_labels(pairs, share, low, recall):
     matching = torch.zeros(pairs)
-    matching[: round(recall * (0.95 - share) * pairs)] = 1.0
-    estimate = Estimate(share + 0.05, share, share + 0.1, 0.01, 0.5)
+    matching[: round(recall * (1 - share) * pairs)] = 1.0
+    estimate = Estimate(share, low, share + 0.01, 0.01, 0.5)
     return FirstLabels(estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching)
 
 
 @pytest.mark.parametrize(
-    ("share", "recall", "better"), [(0.8, 0.9, True), (0.66, 0.9, False), (0.8, 0.4, False), (0.945, 1.0, False)]
+    ("share", "low", "recall", "better"),
+    [
+        (0.8, 0.7, 0.9, True),
+        (0.7, 0.51, 0.9, True),
+        (0.66, 0.65, 0.9, False),
+        (0.8, 0.49, 0.9, False),
+        (0.8, 0.7, 0.4, False),
+        (0.995, 0.99, 1.0, False),
+    ],
 )
-def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, recall, better):
-    found = found_labels(1000, share, recall)
+def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, low, recall, better):
+    found = found_labels(1000, share, low, recall)
     assert found.recall == pytest.approx(recall, abs=0.01) and found.better is better
     method, memory = build_method("truepair"), CorrespondenceMemory(1000)
     method.prepare(memory)

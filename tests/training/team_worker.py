@@ -50,7 +50,13 @@ def train(folder, method):
 def fit_held_out(out):
     """First labels are those of linear models, whatever these say of 40 pairs."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("MOST", -1.0), ("LEAST_RECALL", 0.0), ("BY_CHANCE", 0.0), ("LEAST_IMAGES", 40)):
+        for name, value in (
+            ("MOST", -1.0),
+            ("SURELY", -1.0),
+            ("LEAST_RECALL", 0.0),
+            ("BY_CHANCE", 0.0),
+            ("LEAST_IMAGES", 40),
+        ):
             patch.setattr(first_labels, name, value)
         fit("truepair", out)
 
