@@ -232,7 +232,7 @@ def test_describe_train_audit_export_train(
     count = len(truepair.open(source))
     assert main(["describe", str(source)]) == 0
     assert f"{count}" in capsys.readouterr().out
-    assert main(["train", str(source), "--out", str(tmp_path / "run"), *TRAIN]) == 0
+    assert main(["train", str(source), "--out", str(tmp_path / "run"), *TRAIN, "--method", "infonce"]) == 0
     ids = [row["pair_id"] for row in rows_of(tmp_path / "run" / "pairs.parquet")]
     audited = [
         "audit",
