@@ -1,6 +1,7 @@
 """The division report: its numbers against loops over `pairs.parquet`, its files, and what it says of odd runs."""
 
 import json
+import shutil
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -384,6 +385,23 @@ def test_an_unfinished_run_has_its_epochs_and_says_what_is_missing(runs, tmp_pat
     }  # fmt: skip
     assert "not finished: distributions and examples come with its end" in (run / "report" / "report.html").read_text()
     assert "not finished" not in summary(read_report(runs("crcl")))
+
+
+def test_the_estimated_share_is_shown_where_the_method_makes_one(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs("truepair"), run)
+    result = json.loads((run / "result.json").read_text())
+    assert "mismatch_share" not in result  # 24 images are too few for linear models
+    plain = read_report(run)
+    assert "Linear models" not in summary(plain) and facts(plain, [])["mismatch_share"] is None
+    estimate = {"share": 0.412, "low": 0.3, "high": 0.55, "error": 0.01, "quantile": 0.4}
+    (run / "result.json").write_text(json.dumps(result | {"mismatch_share": estimate}))
+    report = read_report(run)
+    assert "estimate that 41.2 % of them are mismatched (95 % interval 30–55 %)" in summary(report)
+    assert facts(report, [])["mismatch_share"] == estimate
+    (run / "result.json").write_text(json.dumps(result | {"mismatch_share": {"share": 0.4}}))
+    with pytest.raises(RunFolderError, match=r"result\.json: mismatch_share is no estimate"):
+        read_report(run)
 
 
 def test_damaged_runs_are_refused_by_file_and_line(tmp_path):

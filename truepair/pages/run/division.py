@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truepair.correspondence.mixture_proportion import Estimate
 from truepair.data.open import is_drawn, load
 from truepair.data.pairs import Array, BoolArray, Images
 from truepair.errors import RunFolderError
@@ -99,6 +100,7 @@ class DivisionReport:
         mismatched: (N,) the truth about the pairs of the indicators, or None.
         ordered_by: what the examples of each part are ordered by: `uncertainty` or `belief`.
         examples: of each part the lowest and the highest.
+        estimate: of the share of mismatched pairs, where the run is finished and its method makes one.
     """
 
     path: Path
@@ -110,6 +112,7 @@ class DivisionReport:
     mismatched: BoolArray | None = None
     ordered_by: str = "belief"
     examples: tuple[Example, ...] = ()
+    estimate: Estimate | None = None
 
     @property
     def pairs(self) -> int | None:
@@ -165,6 +168,7 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
         method=method,
         finished=folder.finished,
         epochs=tuple(map(epoch_of, records)),
+        estimate=read_estimate(folder),
     )
     if not folder.pairs.exists():
         return report
@@ -178,6 +182,19 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
         ordered_by=ordering(columns).removeprefix("memory_"),
         examples=tuple(examples_of(columns, training_images(config) if pictures else None)),
     )
+
+
+def read_estimate(folder: RunFolder) -> Estimate | None:
+    """Raises RunFolderError: the figures of a finished run are damaged."""
+    found = folder.read_result().get("mismatch_share") if folder.finished else None
+    if found is None:
+        return None
+    try:
+        return Estimate(**{name: float(value) for name, value in found.items()})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{folder.result}: mismatch_share is no estimate ({error}); restore it from a copy"
+        ) from error
 
 
 def read_columns(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from truepair.pages.run import figures
 from truepair.pages.run.division import DivisionReport
 from truepair.pages.run.epochs import PARTS, Epoch
 from truepair.pages.run.indicators import Indicator
-from truepair.phrases import Rows
+from truepair.phrases import Rows, percent_span
 
 REPORT, PAGE = "report.json", "report.html"
 COMPARISON = "belief_by_epoch.png"
@@ -124,6 +124,12 @@ def summary(report: DivisionReport) -> str:
     pairs = "" if report.pairs is None else f", {report.pairs:,} pairs, {noise}"
     count = len(report.epochs)
     text = f"Method {report.method}{pairs}; {count} epoch{'s' if count > 1 else ''}."
+    if report.estimate is not None:
+        span = percent_span(report.estimate.low, report.estimate.high)
+        text += (
+            f" Linear models that have not seen the pairs estimate that {percent(report.estimate.share)} of them are "
+            f"mismatched (95 % interval {span})."
+        )
     if report.about_labels:
         text += (
             " Such a run corrects class labels: in what follows a pair is matched where its given label is right. "
@@ -142,6 +148,7 @@ def facts(report: DivisionReport, figure_names: list[str]) -> dict[str, Any]:
         "finished": report.finished,
         "pairs": report.pairs,
         "mismatch_rate": report.mismatch_rate,
+        "mismatch_share": None if report.estimate is None else asdict(report.estimate),
         "epochs": [asdict(epoch) for epoch in report.epochs],
         "indicators": [indicator_facts(indicator, report) for indicator in report.indicators],
         "examples": [
