@@ -76,6 +76,14 @@ def test_epochs_that_lack_a_figure_are_left_out():
         by_epoch(here, TITLES, figures={"auroc": ""}, axis="AUROC")
 
 
+def test_epochs_are_whole_numbers_on_the_axis():
+    one = record("a", 0.2, 0, 10.0)
+    for last in (3, 10, 18):
+        one["epochs"] = [{"epoch": k, "dev_rsum": 10.0 * k} for k in range(1, last + 1)]
+        ticks = by_epoch([one], TITLES, figures={"dev_rsum": ""}, axis="rSum").figure.axes[0].get_xticks()
+        assert len(ticks) > 2 and all(tick == round(tick) for tick in ticks)
+
+
 def test_beliefs_of_an_epoch_are_summed_over_seeds():
     counts = {"belief_matched": [0, 3], "belief_mismatched": [5, 1]}
     records = [

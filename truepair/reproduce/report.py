@@ -13,6 +13,7 @@ from truepair.files import write_bytes_atomically, write_text_atomically
 from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import text_of
 from truepair.reproduce.render.ablation import ablation
+from truepair.reproduce.render.ablation_beside_print import ablation_beside_print
 from truepair.reproduce.render.against import against
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
@@ -33,6 +34,7 @@ RENDER: dict[str, Callable[..., str]] = {
         values,
         divisions,
         ablation,
+        ablation_beside_print,
         against,
         analyses,
         held_out,

@@ -11,9 +11,11 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 COLUMN = (3.5, 2.6)  # inches
 DPI = 200
+EPOCH = "epoch"  # the title of an axis of epochs
 LETTERS = 56  # of the legend's size that fit into the width of a column
 SIGN = 6  # of them go to the sign before the words
 
@@ -53,8 +55,11 @@ def styled() -> Iterator[None]:
 
 
 def empty_figure(horizontal: str, vertical: str) -> tuple[Figure, Axes]:
+    """Axes with these titles; epochs are whole numbers."""
     figure = Figure(figsize=COLUMN, dpi=DPI, layout="constrained")
     axes = figure.subplots()
+    if horizontal == EPOCH:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel=horizontal, ylabel=vertical)
     axes.grid(axis="y")
     return figure, axes

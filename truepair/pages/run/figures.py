@@ -20,6 +20,7 @@ from truepair.pages.kit.canvas import (
     BLUE,
     DASHES,
     DPI,
+    EPOCH,
     GREEN,
     PART_COLOURS,
     RUN_COLOURS,
@@ -54,7 +55,7 @@ def parts_by_epoch(report: DivisionReport) -> Figure | None:
         return None
     known = all(epoch.truth_known for epoch in epochs)
     with styled():
-        figure, axes = empty_figure("epoch", "share of pairs (%)")
+        figure, axes = empty_figure(EPOCH, "share of pairs (%)")
         places, bottom = [epoch.epoch for epoch in epochs], np.zeros(len(epochs))
         for part in PARTS:
             for truth, counts in layers(epochs, part, known).items():
@@ -93,7 +94,7 @@ def detection_by_epoch(report: DivisionReport) -> Figure | None:
     }
     handles: list[Any] = []
     with styled():
-        figure, axes = empty_figure("epoch", "share of pairs, or AUROC")
+        figure, axes = empty_figure(EPOCH, "share of pairs, or AUROC")
         for label, (name, colour, dashes, marker) in curves.items():
             points = points_of(report, name)
             if points:
@@ -124,7 +125,7 @@ def belief_by_epoch(reports: Sequence[DivisionReport], labels: Sequence[str] = (
     titles = {report.belief_axis for report, _ in named}
     handles: list[Any] = []
     with styled():
-        figure, axes = empty_figure("epoch", f"mean {titles.pop() if len(titles) == 1 else 'belief'}")
+        figure, axes = empty_figure(EPOCH, f"mean {titles.pop() if len(titles) == 1 else 'belief'}")
         for number, (report, name) in enumerate(named):
             colour, marker = (these[number % len(these)] for these in (RUN_COLOURS, RUN_MARKERS))
             for key, truth in BELIEFS.items():

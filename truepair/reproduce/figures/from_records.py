@@ -14,6 +14,7 @@ from truepair.pages.kit.canvas import (
     COLUMN,
     DASHES,
     DPI,
+    EPOCH,
     RUN_COLOURS,
     RUN_MARKERS,
     TRUTH,
@@ -56,7 +57,7 @@ def by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, figures: M
                 points.append((f"{name_of(record)} {said}".strip(), float(epoch["epoch"]), epoch.get(key)))
     words = [(row, title, said) for row, title in titles.items() for said in figures.values()]
     named = {f"{row} {said}".strip(): f"{title} {said}".strip() for row, title, said in words}
-    return curves(points, named, "epoch", axis)
+    return curves(points, named, EPOCH, axis)
 
 
 def sweep(records: Sequence[Record], titles: Mapping[str, str], *, option: str, figure: str, axis: str) -> Drawn:

@@ -9,7 +9,7 @@ from typing import Any
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
-from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import rank_table
 from truepair.reproduce.tables import Filled, Section
 
@@ -131,7 +131,7 @@ def origin(records: list[Record], example: str, remark: str) -> str:
     hours = sum(record["training_seconds"] for record in records) / 3600
     shown = next((record for record in records if record["cell"]["method"] == example), records[0])
     return (
-        f"{len(records)} runs on `{shown['cell']['data']}`, seeds {seeds}{remark}, {dates}, {hours:.1f} hours of "
+        f"{len(records)} runs on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} hours of "
         f"training on one CPU thread each. One of them: `{shown['command']}`."
     )
 
