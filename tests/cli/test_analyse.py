@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import truepair
 from truepair.cli.main import main
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError, RunFolderError
+from truepair.evaluation.mutual_information import jensen_shannon_information, mine
 from truepair.pages.analysis import analyse as analysis_module
 from truepair.pages.analysis.analyse import analyse
 from truepair.pages.analysis.page import probe_table, render_page
@@ -39,10 +41,12 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_estimate():
-    """One estimate instead of three: they are the slow part, and none of these tests is about their spread."""
+def one_short_estimate():
+    """One estimate instead of three, of a tenth of the steps: none of these tests is about how much leaks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
+        for estimate in (mine, jensen_shannon_information):
+            patch.setattr(f"truepair.pages.analysis.leakage.{estimate.__name__}", partial(estimate, steps=100))
         yield
 
 
