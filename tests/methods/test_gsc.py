@@ -9,7 +9,6 @@ import torch
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.correspondence.mixture import fit_mixture, released_posterior
-from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 
@@ -109,7 +108,7 @@ def plain_posterior(structure, released=False):
     [
         (False, {}),
         (True, {}),
-        (True, {"exchange": "in_turn"}),
+        (True, {"exchange": "after_epoch"}),
         (False, {"mixture": "released"}),
         (False, {"warm_up_epochs": 2}),
     ],
@@ -130,7 +129,7 @@ def test_labels_follow_equations_3_to_10(dual, more):
         record = method.finish_epoch(position(epoch), memory)
         # The plain loops; each network's structure is weighed by its teacher's labels: those of the epoch before, or in
         # turn for the second network those that the first has just made.
-        before = {name: list(label[name]) for name in names} if not more.get("exchange") else label
+        before = label if method.turns == 2 else {name: list(label[name]) for name in names}
         for name, teacher, given in zip(names, reversed(names), networks, strict=True):
             similarity, images, texts = (
                 part.double().tolist() for part in (given.similarity, given.image_similarity, given.text_similarity)
@@ -158,7 +157,8 @@ def test_labels_follow_equations_3_to_10(dual, more):
 
 
 def test_in_turn_only_the_network_whose_turn_it_is_learns():
-    method = build_method("gsc", {"co_train": True, "exchange": "in_turn"})
+    method = build_method("gsc", {"co_train": True})
+    assert method.turns == 2
     memory = CorrespondenceMemory(PAIRS)
     method.prepare(memory)
     ids = torch.arange(PAIRS)
@@ -168,13 +168,14 @@ def test_in_turn_only_the_network_whose_turn_it_is_learns():
         assert [given.similarity.grad is None for given in networks] == [turn == 1, turn == 0]
 
 
-def test_networks_in_turn_need_two():
-    with pytest.raises(InputError, match="exchange is in_turn, which is for two networks; it needs co_train"):
-        build_method("gsc", {"exchange": "in_turn"})
+@pytest.mark.parametrize("exchange", ["in_turn", "after_epoch"])
+def test_one_network_has_none_to_take_turns_with(exchange):
+    method = build_method("gsc", {"exchange": exchange})
+    assert (method.networks, method.turns, method.learning(position())) == (1, 1, (0,))
 
 
 def test_each_network_learns_from_the_other_ones_labels_and_as_if_alone():
-    method, alone = build_method("gsc", {"co_train": True}), build_method("gsc")
+    method, alone = build_method("gsc", {"co_train": True, "exchange": "after_epoch"}), build_method("gsc")
     ids = torch.arange(PAIRS)
     labels = torch.linspace(0, 1, PAIRS), torch.linspace(1, 0, PAIRS)
     memory = CorrespondenceMemory(PAIRS)

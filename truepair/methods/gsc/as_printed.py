@@ -31,7 +31,6 @@ PRINTED = Preset(
     reasons={
         **COMMON,
         "method.co_train": "two networks take twice the time; all headline rows of the paper are two",
-        "method.exchange": "one network has none to exchange with; two do so after each epoch, as released",
     },
     silent=(
         "the number of epochs (the released script for Flickr30K: 60)",

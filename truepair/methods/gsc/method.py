@@ -49,7 +49,7 @@ class GSC(Method):
     def __init__(self, config: GSCConfig) -> None:
         self.config = config
         self.networks = 2 if config.co_train else 1
-        self.turns = 2 if config.exchange == "in_turn" else 1
+        self.turns = 2 if config.co_train and config.exchange == "in_turn" else 1
         self.suffixes = ("", "_b")[: self.networks]
 
     @property

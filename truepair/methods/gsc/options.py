@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from truepair.errors import InputError
 from truepair.option import SHARE, Options, option
 
 
@@ -38,13 +37,8 @@ class GSCConfig(Options):
         "two networks, each on the labels of the other, as in all headline rows of the paper; retrieval by their mean, "
         "twice the time",
     )
-    exchange: Literal["after_epoch", "in_turn"] = option(
-        "after_epoch",
-        "how two networks exchange labels: both after each epoch (as released), or in turn: in each epoch the second "
-        "trains on labels that the first has just made (Algorithm 1)",
+    exchange: Literal["in_turn", "after_epoch"] = option(
+        "in_turn",
+        "how two networks exchange labels: in turn, the second one on labels that the first has just made in the same "
+        "epoch (Algorithm 1), or both after each epoch (as released); one network has none to exchange with",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.exchange != "after_epoch" and not self.co_train:
-            raise InputError(f"exchange is {self.exchange}, which is for two networks; it needs co_train")

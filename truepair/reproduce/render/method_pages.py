@@ -34,8 +34,6 @@ they are current.
 """
 GROUPS = {"training.optimizer": "optimizer", "training.weight_decay": "optimizer", "augmentation": "augmentation"}
 """Departures that are measured together: an option, or all of a part."""
-AGAINST = {"gsc-exchange": "gsc-co-train"}
-"""Rows that are compared with another one than the defaults."""
 MEASURED = {
     "result.test.rsum": ("test rSum, `fashion_precomp`, 40 % of the captions shuffled", 1),
     "result.test.map": ("test mAP, `wikipedia`, 40 % of the labels wrong", 3),
@@ -112,8 +110,7 @@ def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure
     """The paired difference over the seeds that both have; – where none was run."""
     row = row_of(name, each.option)
     found, against = (
-        {record["cell"]["seed"]: figure_of(record, figure) for record in rows.get(which, [])}
-        for which in (row, AGAINST.get(row, name))
+        {record["cell"]["seed"]: figure_of(record, figure) for record in rows.get(which, [])} for which in (row, name)
     )
     differences = [found[seed] - against[seed] for seed in sorted(found.keys() & against.keys())]  # type: ignore[operator]
     if not differences:
