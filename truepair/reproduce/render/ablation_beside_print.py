@@ -98,7 +98,7 @@ def rows_of(
             apart = _percent_of([measure.of_print(row)], [measure.of_print(full)])
             there = [f"{measure.of_print(row):.{measure.digits}f}", apart]
         both = sorted(runs.keys() & found[whole].keys())
-        ours, wholes = ([figure_of(found[row][seed], measure.ours) for seed in both] for row in (name, whole))
+        ours, wholes = ([figure_of(found[each][seed], measure.ours) for seed in both] for each in (name, whole))
         here = [
             cell((figure_of(run, measure.ours) for run in runs.values()), measure.digits),
             _percent_of(ours, wholes),
