@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from truepair.data.pairs import IntArray, Pairs
 from truepair.data.preparation import Preparation
@@ -225,8 +226,18 @@ def build_engine(config: EngineConfig, sizes: Any, needs: Needs | None = None) -
 
 def blank_engine(config: EngineConfig, sizes: Any, needs: Needs) -> SimilarityEngine[Any]:
     """The same without memory for its parameters: their names, shapes and types alone."""
-    with torch_seeded(0, "blank"), torch.device("meta"):
+    with torch_seeded(0, "blank"), torch.device("meta"), _Undrawn():
         return build_engine(config, sizes, needs)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Initial values are not drawn: where there is no memory to fill, torch imports its compiler to do so."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (torch.Tensor.normal_, torch.Tensor.uniform_) or getattr(func, "__module__", "") == "torch.nn.init":
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def parameter_bytes(config: EngineConfig, sizes: Any, needs: Needs) -> float:

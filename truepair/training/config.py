@@ -135,8 +135,8 @@ def build_optimizer(
     config: TrainingConfig, groups: list[tuple[list[torch.nn.Parameter], float]], learning_rate: float
 ) -> torch.optim.Optimizer:
     """A new optimizer of groups of parameters, each with its learning rate in units of the given one."""
-    import torch
+    from truepair.training.optimizers import Adam, AdamW
 
-    kinds: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+    kinds: dict[str, type[Adam | AdamW]] = {"adamw": AdamW, "adam": Adam}
     described: list[dict[str, Any]] = [{"params": parameters, RATE_SCALE: scale} for parameters, scale in groups]
     return kinds[config.optimizer](described, lr=learning_rate, weight_decay=config.weight_decay)
