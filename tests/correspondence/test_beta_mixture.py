@@ -34,10 +34,16 @@ def plain_posterior(values, shapes, weights):
 
 
 def test_ten_steps_are_those_of_a_plain_loop():
-    found = fit_beta_mixture(VALUES, steps=11)  # the last one only looks at what ten have made
+    edges = np.sort(np.clip(VALUES, 1e-4, 1 - 1e-4))
+    found = beta_mixture._climb(edges, [(1.0, 2.0), (2.0, 1.0)], 11, 0)  # the last one only looks at what ten made
     shapes, weights = plain_fit(VALUES, 10)
-    assert list(zip(found.alphas, found.betas, strict=True)) == [pytest.approx(shape, rel=1e-9) for shape in shapes]
+    assert found.shapes == [pytest.approx(shape, rel=1e-9) for shape in shapes]
     assert found.weights == pytest.approx(weights, rel=1e-9)
+
+
+def test_posteriors_are_those_of_the_densities():
+    found = fit_beta_mixture(VALUES)
+    shapes, weights = list(zip(found.alphas, found.betas, strict=True)), found.weights
     at = np.linspace(found.means[0], found.means[1], 50)
     assert found.posterior(at) == pytest.approx(plain_posterior(at, shapes, weights), abs=1e-9)
 
@@ -78,6 +84,47 @@ def test_the_mirror_image_has_the_same_groups():
     found, mirrored = fit_beta_mixture(VALUES), fit_beta_mixture(1 - VALUES)
     assert mirrored.alphas[::-1] == pytest.approx(found.betas, rel=1e-6)
     assert mirrored.weights[::-1] == pytest.approx(found.weights, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
+def test_losses_near_zero_and_a_wide_tail_are_two_groups(share):
+    """From Beta(1, 2) and Beta(2, 1) alone, the steps end below the likelihood of one distribution."""
+    draw = np.random.default_rng(2)
+    clean = int(3000 * share)
+    losses = np.concatenate([draw.exponential(0.005, clean), draw.uniform(0.3, 1, 3000 - clean)])
+    found = fit_beta_mixture(1 - losses / losses.max())
+    assert found.doubt is None
+    assert found.weights[1] == pytest.approx(share, abs=0.05)
+    assert np.mean((found.posterior(1 - losses / losses.max()) > 0.5) == (np.arange(3000) < clean)) > 0.99
+
+
+def plain_likelihood(x, cut):
+    total = np.zeros(len(x))
+    for part in (x[:cut], x[cut:]):
+        mean, variance = part.mean(), max(part.var(), 1e-8)
+        alpha = mean * (mean * (1 - mean) / variance - 1)
+        total += len(part) / len(x) * stats.beta.pdf(x, alpha, alpha * (1 - mean) / mean)
+    return np.log(total).mean()
+
+
+@pytest.mark.parametrize("count", [2, 3, 40, 100])
+def test_the_second_start_is_the_likeliest_cut(count):
+    x = np.sort(DRAW.uniform(0.05, 0.95, size=count))
+    likelihoods = [plain_likelihood(x, cut) for cut in range(1, count)]
+    assert beta_mixture._likeliest_cut(x) == 1 + int(np.argmax(likelihoods))
+
+
+def test_of_many_values_some_choose_the_cut(monkeypatch):
+    x = np.sort(np.clip(VALUES, 1e-4, 1 - 1e-4))
+    exact = beta_mixture._likeliest_cut(x)
+    monkeypatch.setattr(beta_mixture, "MOST_TRIED", 90)
+    assert exact == pytest.approx(300, abs=50) and beta_mixture._likeliest_cut(x) == pytest.approx(exact, abs=50)
+
+
+def test_examples_are_the_only_start():
+    examples = (VALUES[:20], VALUES[300:320])
+    alone = fit_beta_mixture(VALUES, start=examples, steps=1)
+    assert alone.alphas == tuple(beta_mixture._moments(part, np.ones(20))[0] for part in examples)
 
 
 def test_one_group_is_doubted():
