@@ -107,6 +107,22 @@ def test_infonce_is_the_loss_of_clip():
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("infonce", {}), ("infonce", {"temperature": 0.5}), ("rcl", {"temperature": 0.2}), ("rince", {"exponent": 1.0})],
+)
+@pytest.mark.parametrize("scale", [5.0, 20.0, 100.0])
+def test_belief_is_by_the_scale_and_the_loss_stays_finite(method, options, scale):
+    images, texts = vectors()
+    criterion = truepair.Criterion(method, pairs=12, epochs=1, **options)
+    cosines = torch.tensor(scale).requires_grad_()
+    criterion(images.requires_grad_(), texts, range(12), scale=cosines).backward()
+    assert torch.isfinite(images.grad).all() and images.grad.abs().max() < scale and torch.isfinite(cosines.grad)
+    logits = scale * normalize(images.detach()) @ normalize(texts).T
+    expected = (logits.softmax(dim=1).diagonal() + logits.softmax(dim=0).diagonal()) / 2
+    torch.testing.assert_close(criterion.belief, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["infonce", "crcl", "gsc"])
 def test_a_scale_replaces_the_temperature(method):
     images, texts = vectors()

@@ -13,14 +13,14 @@ def matrix(size, seed=0):
     return torch.rand(size, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
 
 
-def loop(similarity, temperature, q, density):
+def loop(similarity, temperature, q, density, largest=1.0):
     rows, losses = similarity.tolist(), []
     for i in range(len(rows)):
         total = 0.0
         for line in (rows[i], [row[i] for row in rows]):
             powers = [math.exp(value / temperature) for value in line]
             total += -(powers[i] ** q) / q + (density * sum(powers)) ** q / q
-        losses.append(total / 2 * temperature * math.exp(-q / temperature))
+        losses.append(total / 2 * temperature * math.exp(-q * largest / temperature))
     return losses
 
 
@@ -34,6 +34,17 @@ def test_it_is_its_formula(size, temperature, q, density):
     assert torch.autograd.gradcheck(
         lambda s: robust_info_nce(s, temperature=temperature, exponent=q, density=density), given
     )
+
+
+@pytest.mark.parametrize("q", [0.1, 1.0])
+def test_a_scale_of_the_models_own_does_not_overflow(q):
+    """Cosines times 100, as a trained CLIP has them: S is up to 100 τ."""
+    similarity = 7 * matrix(5)
+    found = robust_info_nce(similarity, exponent=q, largest=7.0)
+    assert found.tolist() == pytest.approx(loop(similarity, 0.07, q, 0.01, 7.0), abs=1e-12)
+    extreme = torch.full((6, 6), 7.0, requires_grad=True)  # float32, vectors that are all the same
+    robust_info_nce(extreme, exponent=q, largest=7.0).sum().backward()
+    assert torch.isfinite(extreme.grad).all() and extreme.grad.abs().max() <= 1
 
 
 def test_towards_q_0_it_is_info_nce():

@@ -21,6 +21,8 @@ class GivenNetwork:
 
 
 class GivenForward:
+    largest = None
+
     def __init__(self, networks, ids, auxiliary=None):
         self.networks, self.auxiliary = networks, auxiliary
         self.similarity = torch.stack([network.similarity for network in networks]).mean(dim=0)

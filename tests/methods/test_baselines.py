@@ -13,6 +13,7 @@ SIMILARITY = torch.rand(4, 4, generator=torch.Generator().manual_seed(0))
 
 class GivenForward:
     similarity = SIMILARITY
+    largest = None
     batch = type("Batch", (), {"ids": torch.tensor([6, 1, 3, 0])})()
 
 

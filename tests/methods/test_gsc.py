@@ -9,6 +9,7 @@ import torch
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.correspondence.mixture import fit_mixture, released_posterior
+from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 
@@ -111,6 +112,7 @@ def plain_posterior(structure, released=False):
         (True, {"exchange": "after_epoch"}),
         (False, {"mixture": "released"}),
         (False, {"warm_up_epochs": 2}),
+        (True, {"warm_up_epochs": 2}),
     ],
 )
 def test_labels_follow_equations_3_to_10(dual, more):
@@ -129,7 +131,8 @@ def test_labels_follow_equations_3_to_10(dual, more):
         record = method.finish_epoch(position(epoch), memory)
         # The plain loops; each network's structure is weighed by its teacher's labels: those of the epoch before, or in
         # turn for the second network those that the first has just made.
-        before = label if method.turns == 2 else {name: list(label[name]) for name in names}
+        warm = more.get("warm_up_epochs", 0)  # in which no label changes before its last epoch is over
+        before = label if method.turns == 2 and epoch > warm else {name: list(label[name]) for name in names}
         for name, teacher, given in zip(names, reversed(names), networks, strict=True):
             similarity, images, texts = (
                 part.double().tolist() for part in (given.similarity, given.image_similarity, given.text_similarity)
@@ -139,7 +142,7 @@ def test_labels_follow_equations_3_to_10(dual, more):
             for row, pair in enumerate(ids.tolist()):
                 structure[pair] = plain_structure(images, texts, labels, row)
             posterior = plain_posterior(structure, released="mixture" in more)
-            if epoch < more.get("warm_up_epochs", 0):
+            if epoch < warm:
                 continue
             for row, pair in enumerate(ids.tolist()):
                 across[name][pair] = 0.7 * plain_probability(similarity, row) + 0.3 * across[name][pair]
@@ -154,6 +157,12 @@ def test_labels_follow_equations_3_to_10(dual, more):
     assert method.belief(memory).tolist() == pytest.approx(mean.tolist(), abs=1e-4)
     found = method.belief(memory)
     assert found[ids[:24]].min() > found[ids[24:]].max()
+
+
+def test_a_warm_up_that_never_ends_is_refused():
+    with pytest.raises(InputError, match="GSC needs more epochs than the 5 of its warm-up to refine labels, found 5"):
+        build_method("gsc", {"warm_up_epochs": 5}).stages(5, None)
+    assert build_method("gsc", {"warm_up_epochs": 5}).stages(6, None) == (Stage(6),)
 
 
 def test_in_turn_only_the_network_whose_turn_it_is_learns():

@@ -9,7 +9,7 @@ import torch
 
 import truepair
 from tests.conftest import write_tiny_precomp
-from tests.training.test_resume import assert_same_run, stopped_after
+from tests.training.test_resume import Stop, assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.mixture_proportion import Estimate
 from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
@@ -38,10 +38,10 @@ def half(monkeypatch):
     monkeypatch.setattr(first_labels, "SURELY", 0.25)
 
 
-def fit(folder, out, noise, setup=SMALL, options=PIECES, **more):
+def fit(folder, out, noise, setup=SMALL, options=PIECES, method=None, **more):
     pairs = truepair.load(folder)
     noisy = truepair.inject_noise(pairs, noise, seed=1) if noise else pairs
-    method = build_method("truepair", options)
+    method = method or build_method("truepair", options)
     return truepair.fit(noisy, method=method, dev=truepair.load(folder, "dev"), out=out, setup=setup, **QUICK | more)
 
 
@@ -84,6 +84,28 @@ def test_a_cut_off_run_keeps_them(many, tmp_path, half, monkeypatch, batches):
     with stopped_after(monkeypatch, batches, saved=True):
         fit(many, tmp_path / "cut", 0.7)
     assert_same_run(fit(many, tmp_path / "cut", 0.7, resume=True).path, whole.path)
+
+
+def test_a_method_that_was_stopped_while_it_looked_begins_anew(many, tmp_path, half, monkeypatch):
+    """The same object goes on: what it had seen by then is not counted twice."""
+    whole, method, add = (
+        fit(many, tmp_path / "whole", 0.7, epochs=1),
+        build_method("truepair", PIECES),
+        InputVectors.add,
+    )
+
+    def stopping(self, forward):
+        add(self, forward)
+        if stopping.left:
+            stopping.left = False
+            raise Stop
+
+    stopping.left = True
+    monkeypatch.setattr(InputVectors, "add", stopping)
+    with pytest.raises(Stop):
+        fit(many, tmp_path / "cut", 0.7, method=method, epochs=1)
+    again = fit(many, tmp_path / "cut", 0.7, method=method, epochs=1, resume=True)
+    assert again.metrics == whole.metrics
 
 
 @pytest.mark.parametrize("what", ["captions", "images", "few"])

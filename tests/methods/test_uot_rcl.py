@@ -1,5 +1,7 @@
 """UOT-RCL: what a survey collects, how labels are corrected before an epoch, and the two losses of a batch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn.functional import normalize, one_hot
@@ -233,6 +235,18 @@ def test_ablations_leave_their_part_out():
     assert drawn[0].sum() == 6
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_a_random_confident_set_is_another_with_another_seed():
+    method, memory, _ = corrected(confident="random", per_class=2)
+    sets = []
+    for seed in (0, 5, 5):
+        with torch.no_grad():
+            for ids in BATCHES:
+                method.survey(GivenForward(ids), position(method, 3), memory)
+        method.start_epoch(replace(position(method, 3), seed=seed), memory)
+        sets.append(memory.read("confident"))
+    assert not torch.equal(sets[0], sets[1]) and torch.equal(sets[1], sets[2])
 
 
 def test_what_is_not_transported_is_the_given_label_as_far_as_such_labels_are_confirmed():

@@ -84,7 +84,8 @@ class ScoringEngine(SimilarityEngine[Encoded]):
     """
 
     costly: bool = False  # a cell costs far more time than the memory it takes
-    learning_factor: float = 1.0  # what scores are multiplied by while the network learns
+    learning_factor: Tensor | float = 1.0  # what scores are multiplied by while the network learns
+    own_scale: bool = False  # whether that is a scale of the model's own, in place of the 1/τ of the method
 
     @abstractmethod
     def scores(self, images: Encoded, texts: Encoded) -> Tensor:

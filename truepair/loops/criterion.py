@@ -178,10 +178,10 @@ class Criterion(nn.Module):
                 self.position.overall,
             )
 
-    def _factor(self, scale: Tensor | float | None) -> Tensor | float:
+    def _factor(self, scale: Tensor | float | None) -> Tensor | float | None:
         """What cosines are multiplied by, so that the method's division by τ leaves cosine times scale."""
         if scale is None:
-            return 1.0
+            return None
         temperature = self.method.similarity_temperature
         if temperature is None:
             raise InputError(

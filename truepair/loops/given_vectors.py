@@ -12,13 +12,15 @@ class GivenVectors(CosineEngine):
     """Encodings are the given vectors (n, D), L2-normalised; images are compared with texts by cosine times a factor.
 
     Args:
-        factor: what cosines of an image and a text are multiplied by; a tensor gets its gradient.
+        factor: what cosines of an image and a text are multiplied by, for a scale of the model's own; a tensor gets its
+            gradient. None: by nothing.
     """
 
-    def __init__(self, factor: Tensor | float = 1.0) -> None:
+    def __init__(self, factor: Tensor | float | None = None) -> None:
         super().__init__()
         self.regions = self.new_region_encoder()
-        self.factor = factor
+        self.learning_factor = 1.0 if factor is None else factor
+        self.own_scale = factor is not None
 
     def new_region_encoder(self) -> nn.Module:
         return nn.Identity()
@@ -30,7 +32,7 @@ class GivenVectors(CosineEngine):
         return Features(unit_vectors(texts))
 
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
-        return super().scores(images, texts) * self.factor
+        return super().scores(images, texts) * self.learning_factor
 
     def image_scores(self, images: Tensor) -> Tensor:
         return super().scores(images, images)

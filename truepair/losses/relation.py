@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from truepair.errors import InputError
+from truepair.losses.products import products
 from truepair.losses.similarity_matrix import check_similarity, check_temperature, log_matching_probabilities
 
 MEMORY_BYTES = 2 * 2**20  # stays in cache
@@ -30,7 +31,7 @@ def relations(vectors: Tensor, confident_vectors: Tensor, *, temperature: float 
             f"vectors have shape {tuple(vectors.shape)}, those of the confident set {tuple(confident_vectors.shape)}; "
             "expected (B, d) and (G, d) with at least one row each"
         )
-    cosine = normalize(vectors, dim=1) @ normalize(confident_vectors, dim=1).T
+    cosine = products(normalize(vectors, dim=1), normalize(confident_vectors, dim=1))
     return torch.softmax(-cosine / temperature, dim=1)
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from truepair.errors import InputError
 from truepair.losses.active_complementary import complementary_contrastive
+from truepair.losses.products import products
 
 
 def alignment(images: Tensor, texts: Tensor) -> Tensor:
@@ -38,8 +39,8 @@ def uniformity(vectors: Tensor, *, sharpness: float = 2.0) -> Tensor:
     if count == 1:
         return 0 * vectors.sum()
     first, second = torch.triu_indices(count, count, offset=1, device=vectors.device)
-    lengths, products = vectors.square().sum(dim=1), vectors @ vectors.T
-    distance = (lengths[first] + lengths[second] - 2 * products[first, second]).clamp(min=0)
+    lengths, together = vectors.square().sum(dim=1), products(vectors, vectors)
+    distance = (lengths[first] + lengths[second] - 2 * together[first, second]).clamp(min=0)
     return torch.logsumexp(-sharpness * distance, dim=0) - math.log(len(first))
 
 
@@ -57,6 +58,6 @@ def mined_matching(
         text_partners: image vectors that stand for the images of the texts, (B, D); the same.
         temperature: τ > 0.
     """
-    by_image = complementary_contrastive(images @ image_partners.detach().T, temperature=temperature, form="mae")
-    by_text = complementary_contrastive(text_partners.detach() @ texts.T, temperature=temperature, form="mae")
+    by_image = complementary_contrastive(products(images, image_partners.detach()), temperature=temperature, form="mae")
+    by_text = complementary_contrastive(products(text_partners.detach(), texts), temperature=temperature, form="mae")
     return (by_image + by_text) / 2

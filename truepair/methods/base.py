@@ -49,6 +49,7 @@ class EpochPosition:
         step: the batch of the epoch, from 0, over all turns.
         steps: batches of a turn.
         batch_size: pairs of the largest batch.
+        seed: of the run, for what a method draws.
     """
 
     stage: int
@@ -57,6 +58,7 @@ class EpochPosition:
     step: int = 0
     steps: int = 1
     batch_size: int = 2
+    seed: int = 0
 
     @property
     def turn(self) -> int:
@@ -115,6 +117,16 @@ class Forward:
         if len(self.networks) == 1:
             return self.networks[0].similarity
         return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
+
+    @property
+    def largest(self) -> float | None:
+        """The largest S there can be where the model learns with a scale of its own: it times the method's τ."""
+        import torch
+
+        engine = self.networks[0].engine
+        if not (engine.own_scale and engine.training):
+            return None
+        return float(torch.as_tensor(engine.learning_factor).detach())
 
     def through(self, network: ScoringEngine[Any]) -> NetworkForward:
         """The views of the batch through a network that is not trained; to be asked without gradients."""
@@ -341,8 +353,11 @@ class Method(ABC):
         return None
 
     def remember_probability(self, forward: Forward, memory: CorrespondenceMemory) -> None:
-        """Keep p̂ of the batch (see the class)."""
+        """Keep p̂ of the batch (see the class), by the model's own scale where it learns with that."""
         from truepair.correspondence import matching_probability
 
-        probability = matching_probability(forward.similarity.detach(), temperature=self.probability_temperature)
+        temperature = self.probability_temperature
+        if self.similarity_temperature is not None and forward.largest is not None:
+            temperature = self.similarity_temperature  # which the scale has been multiplied by
+        probability = matching_probability(forward.similarity.detach(), temperature=temperature)
         memory.write("seen_probability", forward.batch.ids, probability)

@@ -39,7 +39,8 @@ PRINTED = Preset(
     reasons={**COMMON, "method.exponent": "at 0.01 it is InfoNCE but for a few percent; 0.1 is RINCE's own (SimCLR)"},
     silent=(
         "q and λ within RINCE's own code: 0.6 (MoCo), 0.1 (SimCLR), 0.5 with λ 0.001 (default of the class)",
-        "a factor: here τ e^{−q/τ}, so that clipping sees gradients of the usual size; the class has none, MoCo 2τ",
+        "a factor: here τ e^{−q s/τ}, s the largest similarity there can be (1), so that clipping sees gradients of "
+        "the usual size; the class has none, MoCo 2τ",
         CLIPPING,
     ),
     equations={"4: RINCE": "losses.robust_info_nce:robust_info_nce"},
@@ -63,6 +64,10 @@ class RINCE(Method):
         config = self.config
         self.remember_probability(forward, memory)
         per_pair = robust_info_nce(
-            forward.similarity, temperature=config.temperature, exponent=config.exponent, density=config.density
+            forward.similarity,
+            temperature=config.temperature,
+            exponent=config.exponent,
+            density=config.density,
+            largest=1.0 if forward.largest is None else forward.largest,
         )
         return BatchLoss(per_pair, {})

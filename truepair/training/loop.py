@@ -104,7 +104,9 @@ class Training:
     def _position(self, cursor: Cursor, stages: tuple[Stage, ...]) -> EpochPosition:
         pairs, size = len(self.data.pairs), self.config.batch_size
         steps = batch_count(pairs, size)
-        return EpochPosition(cursor.stage, cursor.epoch, stages, cursor.step, steps, -(-pairs // steps))
+        return EpochPosition(
+            cursor.stage, cursor.epoch, stages, cursor.step, steps, -(-pairs // steps), self.config.seed
+        )
 
     def _bar(self, cursor: Cursor, stages: tuple[Stage, ...]) -> tqdm[Any]:
         """Progress over the batches of all stages, on a terminal only."""

@@ -115,6 +115,7 @@ class PretrainedEngine(CosineEngine):
         own = self.config.temperature == "own" and temperature is not None
         scale = self.base.opened.scale_and_bias[0]
         self.learning_factor = scale * temperature if own and temperature is not None else 1.0
+        self.own_scale = own
 
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         cosines = super().scores(images, texts)

@@ -8,6 +8,7 @@ labels and, in turn, indicate the labels: the lower of the two, smoothed over ep
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -18,10 +19,11 @@ from truepair.correspondence.division import divide_by_odds
 from truepair.correspondence.mixture import fit_mixture, released_posterior
 from truepair.correspondence.structure import intra_modal_similarity
 from truepair.losses.consistency import cross_modal_consistency, intra_modal_consistency
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.gsc.as_printed import PRINTED
 from truepair.methods.gsc.options import GSCConfig
 from truepair.methods.pair_field import PairField
+from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +57,10 @@ class GSC(Method):
     @property
     def similarity_temperature(self) -> float:
         return float(self.config.cross_modal_temperature)
+
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        check_epochs("GSC", epochs, self.config.warm_up_epochs, "to refine labels")
+        return super().stages(epochs, decay_after)
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         for suffix in self.suffixes:
@@ -98,17 +104,23 @@ class GSC(Method):
 
     def finish_turn(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """The first network's labels, which the second learns from in the same epoch (Algorithm 1)."""
-        return self.relabel(position, memory)
+        return {} if self.warms_up(position) else self.relabel(self.learning(position), position, memory)
 
     def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """New labels of the networks that learned last."""
+        """New labels of the networks that learned last; of all where the warm-up, in which none has new ones, ends."""
         last = replace(position, step=self.turns * position.steps - 1)
-        return self.relabel(last, memory)
+        learned = range(self.networks) if self.warms_up(position) else self.learning(last)
+        return self.relabel(learned, position, memory)
 
-    def relabel(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+    def warms_up(self, position: EpochPosition) -> bool:
+        return bool(position.epoch <= self.config.warm_up_epochs)
+
+    def relabel(
+        self, learned: Sequence[int], position: EpochPosition, memory: CorrespondenceMemory
+    ) -> dict[str, float]:
         """Labels from what the epoch saw: y = min(y_CM, y_IM) (eq. 5), both smoothed over epochs (eq. 10)."""
         scalars: dict[str, float] = {}
-        for suffix in (self.suffixes[index] for index in self.learning(position)):
+        for suffix in (self.suffixes[index] for index in learned):
             posterior, record = self.structural_posterior(memory.read("seen_structure" + suffix), position)
             if position.epoch >= self.config.warm_up_epochs:
                 indicators = {"cross_modal": memory.read("seen_probability" + suffix), "intra_modal": posterior}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.losses import hinge_ranking
+from truepair.losses.products import products
 from truepair.losses.rematching import symmetric_cross_entropy
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, NetworkForward
 from truepair.methods.in2r.as_printed import PRINTED
@@ -40,6 +41,10 @@ class IN2R(LossDivision):
         self.turns = self.networks
         self.auxiliary = AuxiliaryRefiners()
         self.seen: dict[str, Tensor] = {}  # vectors of a pass over all pairs, until it is done
+
+    def prepare(self, memory: CorrespondenceMemory) -> None:
+        super().prepare(memory)
+        self.seen = {}
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """ℓ and the vectors of every pair, by each network."""
@@ -112,7 +117,7 @@ class IN2R(LossDivision):
         noisy = (~clean).nonzero()[:, 0]
         if len(noisy) < 2:  # one alone has no other to be told from
             return loss
-        anew = self.rematched(network, ids[noisy], noisy, index, refiners, memory)
+        anew = self.rematched(network, ids.cpu()[noisy.cpu()], noisy, index, refiners, memory)
         rematch_weight = 1 / len(weight) if config.rematch_weight is None else config.rematch_weight
         return loss if anew is None else loss.index_add(0, noisy, rematch_weight * anew.to(loss))
 
@@ -134,7 +139,7 @@ class IN2R(LossDivision):
         images, texts = network.images[places], network.texts[places]
         bank_images, bank_texts = (memory.noted(f"bank_{side}{suffix}").to(images) for side in ("image", "text"))
         bank_ids = memory.noted("bank_ids" + suffix)
-        itself = (ids.cpu()[:, None] == bank_ids[None, :]).to(images.device)
+        itself = (ids[:, None] == bank_ids[None, :]).to(images.device)
         count = min(self.config.neighbours, len(bank_ids) - 1)
         if count < 1:
             return None
@@ -142,8 +147,8 @@ class IN2R(LossDivision):
         text_prototypes = text_refiner(nearest_partners(images, bank_images, bank_texts, itself, count))
         image_prototypes = image_refiner(nearest_partners(texts, bank_texts, bank_images, itself, count))
         temperature = self.config.temperature
-        kept_image = symmetric_cross_entropy(images @ text_prototypes.T, temperature=temperature)
-        kept_text = symmetric_cross_entropy(image_prototypes @ texts.T, temperature=temperature)
+        kept_image = symmetric_cross_entropy(products(images, text_prototypes), temperature=temperature)
+        kept_text = symmetric_cross_entropy(products(image_prototypes, texts), temperature=temperature)
         return (kept_image + kept_text) / 2
 
     def divided_losses(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> list[Tensor]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from truepair.losses.products import products
 from truepair.methods.auxiliary import AuxiliaryNetworks
 
 HEADS = 4
@@ -58,5 +59,5 @@ def nearest_partners(queries: Tensor, keys: Tensor, partners: Tensor, excluded: 
         partners: (M, D), those of the keys.
         excluded: (n, M) bool, keys that are not to be found; of each query at least k are left.
     """
-    nearness = (queries.detach() @ keys.T).masked_fill(excluded, -torch.inf)
+    nearness = products(queries.detach(), keys).masked_fill(excluded, -torch.inf)
     return partners[nearness.topk(count, dim=1).indices]

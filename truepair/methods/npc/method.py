@@ -64,6 +64,7 @@ class NPC(Method):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
+        self.seen = {}
         memory.register("loss", 0.0)
         for field in ("posterior", "weight"):
             memory.register(field, 1.0)

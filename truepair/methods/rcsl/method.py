@@ -44,6 +44,7 @@ class RCSL(LossDivision):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
+        self.seen = {}
         for field in ("image_partner", "text_partner"):
             memory.register(field, torch.arange(memory.count))
 

@@ -84,6 +84,7 @@ class TruePair(Method):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
+        self.inputs, self.seen = None, {}
         memory.register("label", 1.0)  # every pair counts as matched at first
         memory.register("odds", 0.0)
         memory.register("credit", 1.0)

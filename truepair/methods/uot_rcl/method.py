@@ -131,7 +131,7 @@ class UOTRCL(LabelMethod):
         if config.confident == "consistent":
             return confident_pairs(bank.image_probability, bank.text_probability, per_class=config.per_class)
         count = min(config.per_class * self.given.count, len(bank.images))
-        drawn = generator(0, "random confident set", position.overall).permutation(len(bank.images))[:count]
+        drawn = generator(position.seed, "random confident set", position.overall).permutation(len(bank.images))[:count]
         return torch.from_numpy(drawn).sort().values.to(bank.images.device)
 
     def confirmed(self, memory: CorrespondenceMemory) -> float:
