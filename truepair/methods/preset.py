@@ -81,12 +81,6 @@ ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two tog
 
 DECAY_ONCE = {"decay_every": None, "decay_factor": 0.1}
 
-NEAR_LOSSES = (
-    "of losses so near each other the mixture of largest likelihood shows no two groups or a small tail: hardly a pair "
-    "is called noisy, and what is trained on all of them undoes the warm-up (docs/grand.md)"
-)
-"""Why losses are not divided by beta distributions: two methods print them."""
-
 LABEL_TRAINING = {
     "epochs": 100,
     "batch_size": 100,

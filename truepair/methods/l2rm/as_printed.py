@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, ENCODERS, NEAR_LOSSES, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, DECAY_ONCE, ENCODERS, Preset, sgraf
 
 PRINTED = Preset(
     source="L2RM (CVPR 2024) and its released code, settings of Flickr30K",
@@ -33,7 +33,6 @@ PRINTED = Preset(
     },
     reasons={
         **COMMON,
-        "method.mixture": NEAR_LOSSES,
         "method.targets": "normalised, a row of which next to nothing was moved has a full target all the same",
     },
     silent=(

@@ -17,7 +17,7 @@ class L2RMConfig(Options):
     warm_up_epochs: int = option(5, "first epochs, with the robust loss on all pairs (MS-COCO, CC152K: 10)", least=0)
     threshold: float = option(0.5, "pairs of a posterior above this are clean", **SHARE)
     mixture: Literal["beta", "normal", "released"] = option(
-        "released",
+        "beta",
         "the mixture of the losses: two beta distributions or two normal ones, asked whether there are two groups; or "
         "normal ones by a few steps, believed unasked",
     )
