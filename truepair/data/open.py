@@ -101,6 +101,7 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
     """
     reading = replace(reading or Reading(), **options)
     collection = open(source, split, reading=reading)
+    pairs = collection.load()  # which rows of embeddings cannot be used is known when they were read
     unused = [problem for problem in collection.problems if not problem.used]
     if unused:
         warnings.warn(
@@ -109,7 +110,6 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
             UnusedEntries,
             stacklevel=2,
         )
-    pairs = collection.load()
     return pairs if reading.label is None else _labelled_only(pairs, reading.label)
 
 
