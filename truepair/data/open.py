@@ -170,19 +170,20 @@ def with_encoder(config: DataConfig) -> DataConfig:
 
 
 def read_config(saved: Any, place: str = "data", *, error: type[TruepairError] = InputError) -> DataConfig:
-    """The data that a run kept; runs of earlier versions saw pictures by the built-in windows.
+    """The data that a run kept; runs of earlier versions saw pictures by the built-in windows. A caption option beside
+    a source that takes none is dropped: whatever lay in a folder with a .jsonl file got one.
 
     Raises:
         error: as `DataConfig.read`.
     """
     config = DataConfig.read(saved, place, error=error)
-    if config.encoder is not None:
-        return config
     try:
-        described = takes_encoder(config.source, config.reading)
+        options = format_of(config.source, config.reading).options
     except InputError:  # it is gone; who reads it will say so
         return config
-    return replace(config, encoder=FIRST) if described else config
+    if config.caption in ("all", "first") and "caption" not in options:
+        config = replace(config, caption=None)
+    return replace(config, encoder=FIRST) if config.encoder is None and "encoder" in options else config
 
 
 def no_embeddings_there(url: str | Path) -> str:
