@@ -203,6 +203,7 @@ def _write_list(source: Path, rows: _Rows, target: Path) -> None:
 
 def _write_parquet(source: Path, rows: _Rows, target: Path) -> None:
     """The kept rows with all their columns; raises InputError where a row group that has some cannot be read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(source) as file, pq.ParquetWriter(target, file.schema_arrow) as writer:
@@ -215,7 +216,7 @@ def _write_parquet(source: Path, rows: _Rows, target: Path) -> None:
                     row += batch.num_rows
                     if chosen.num_rows:
                         writer.write_batch(chosen)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
                 if rows.has_kept(row, stop):
                     raise InputError(
                         f"{source}: the rows {row} to {stop - 1} cannot be read in all columns ({str(error)[:200]}). "
