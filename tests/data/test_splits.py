@@ -9,7 +9,7 @@ from tests.data.test_every_format import make_arrays, make_csv, make_karpathy, m
 from truepair.cli.main import main
 from truepair.data.config import DataConfig
 from truepair.data.formats.shards.shard_names import splits_of as shard_splits
-from truepair.data.open import load, load_splits
+from truepair.data.open import load, load_splits, read_config
 from truepair.data.open import open as open_source
 from truepair.data.splits import named
 from truepair.errors import InputError
@@ -116,6 +116,27 @@ def test_what_runs_keep_of_their_data(tmp_path: Path) -> None:
         assert DataConfig.read(config.saved()) == config
     plain = DataConfig("scenes").saved()
     assert {"table", "image", "caption", "dev_share", "test_share", "split_seed"}.isdisjoint(plain)
+    assert DataConfig("scenes:5:1").saved()["source"] == "scenes:5:1"
+    photos = DataConfig("scenes_photos", noise_index="scenes.npy", vocabulary="scenes_vocab.json").saved()
+    assert photos["source"] == str(Path("scenes_photos").resolve())
+    assert photos["noise_index"] == str(Path("scenes.npy").resolve())
+    assert photos["vocabulary"] == str(Path("scenes_vocab.json").resolve())
     two = DataConfig("a.npy,b.npy").saved()["source"]
     assert two == f"{Path('a.npy').resolve()},{Path('b.npy').resolve()}"
     assert np.array(DataConfig("s3://bucket/x").saved()["source"]) == "s3://bucket/x"
+
+
+def test_a_run_on_embeddings_beside_a_jsonl_file_goes_on_and_is_scored(tmp_path: Path) -> None:
+    """Runs keep `caption: all` of any folder with a .jsonl file; embeddings take no such option."""
+    folder, run = tmp_path / "in", tmp_path / "run"
+    folder.mkdir()
+    for side in ("images", "texts"):
+        np.save(folder / f"{side}.npy", np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
+    (folder / "notes.jsonl").write_text("{}\n")
+    options = ["--epochs", "1", "--width", "8", "--batch-size", "8", "--quiet", "--test-share", "0.2"]
+    assert main(["train", str(folder), "--out", str(run), *options, "--method", "infonce"]) == 0
+    assert main(["evaluate", str(run), str(folder)]) == 0
+    (run / "result.json").unlink()
+    assert main(["train", "--resume", str(run), "--quiet"]) == 0
+    for caption in ({"caption": "all"}, {}):
+        assert read_config({"source": str(folder), **caption}).caption is None

@@ -25,9 +25,23 @@ def test_a_glove_file(tmp_path):
     assert read_word_vectors(str(path), WORDS).values.shape == (9, 3)
 
 
+@pytest.mark.parametrize("header", ["", "6 2\n"])
+def test_words_that_hold_spaces(tmp_path, header):
+    """GloVe 840B has "at name@domain.com" and ". . ." beside its words."""
+    path = tmp_path / "glove.txt"
+    path.write_text(header + ", 1 2\nred name@domain.com 3 4\n. . . 5 6\nodd odd 7 8\ngreen 9 1\nred 2 3\n")
+    read = read_word_vectors(str(path), WORDS)
+    assert read.found.tolist() == [False] * 5 + [True, True, False, False]
+    assert read.values[5:7].tolist() == [[2, 3], [9, 1]]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("red\n", "line 1: found"),
+        ("3 2\nred 1 2 3\n", "line 2: found"),
+        (", 1 2 3\nred 1 2\n", "line 2: found"),
+        (", 1 2\nred name@domain.com 1 2\nodd 1 nothing\n", "line 3: found"),
         ("blue 1 2\n", "no vector for any of the 4 words"),
         ("red 1 2\ngreen 1 2 3\n", "line 2: found"),
         ("red 1 x\n", "line 1: found"),

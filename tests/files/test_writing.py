@@ -10,6 +10,7 @@ import pytest
 from truepair.errors import InputError, TruepairError
 from truepair.files import (
     atomic_file,
+    link_or_copy,
     map_npy,
     write_bytes_atomically,
     write_json_atomically,
@@ -158,3 +159,11 @@ def test_a_file_another_library_writes_takes_its_name_last(tmp_path: Path) -> No
 def test_what_the_system_refuses_is_told_with_the_file_and_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(TruepairError, match=r"x could not be written: No space.*free space"), writing(tmp_path / "x"):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_link_that_is_there_already_stays(tmp_path: Path) -> None:
+    path, target = tmp_path / "a", tmp_path / "folder" / "b"
+    path.write_bytes(b"content")
+    for _ in range(2):
+        link_or_copy(path, target)
+        assert target.read_bytes() == b"content" and target.samefile(path)

@@ -186,22 +186,27 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
 
     Where the classes of labels count, only a run of the same labels says so: its classes are those of the model.
     """
-    from truepair.data.config import DataConfig
+    from truepair.data.config import DataConfig, Reading
     from truepair.data.open import load, read_config
     from truepair.decisions.training import load_decided_splits
+    from truepair.training.held_out import check_held_out
     from truepair.training.run_folder import RunFolder
 
     asked, given = DataConfig(options.data).resolved().source, given_reading(options, run=options.runs[0])
-    pairs = None
+    pairs, reading = None, Reading()
     for config in [RunFolder(run).read_config() for run in options.runs]:
         data = config.get("data") or {}
         if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
             continue
         if labelled:
-            splits = load_decided_splits(read_config(data), seed=config["training"]["seed"])
-            pairs = getattr(splits, options.split, None)
+            known = read_config(data)
+            splits = load_decided_splits(known, seed=config["training"]["seed"])
+            pairs, reading = getattr(splits, options.split, None), known.reading
         else:
             given = {**vars(replace(read_config(data).reading, label=None)), **given}
         break
-    pairs = load(options.data, options.split, **given) if pairs is None else pairs
+    if pairs is None:
+        pairs, reading = load(options.data, options.split, **given), Reading(**given)
+    for run in [*options.runs, *([] if options.propose is None else [options.propose])]:
+        check_held_out(run, pairs, options.data, options.split, reading)
     return pairs if options.images is None else pairs.first_images(options.images)

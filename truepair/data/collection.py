@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from truepair.data.embedding_rows import UNUSABLE, EmbeddingRows, RowProblem, same_length
 from truepair.data.pairs import Array, BoolArray, Images, IntArray, Pairs, Texts
-from truepair.data.repeats import copies
 from truepair.data.selection import Selection
 from truepair.device import check_memory
 from truepair.errors import InputError
@@ -191,41 +191,49 @@ class EmbeddingCollection(Collection):
         return ranges
 
     def load(self) -> Pairs:
-        """Rows that are not finite or all zero are left out. Rows in a row of one image (of one name, or equal bit by
-        bit) are captions of it.
+        """Rows that are not finite or all zero are left out, and told in `problems`. Rows in a row of one image (of
+        one name, or equal bit by bit) are captions of it, however many; see `EmbeddingRows.images`.
         """
         count, width = len(self), self.width
         check_memory(8 * count * width, f"{self.name}: its {count:,} pairs of vectors (take some of the shards)")
         sides = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
         captions, names, ids, rows = list[str](), list[str](), list[str](), list[IntArray]()
+        noted, problems = EmbeddingRows(), list[Problem]()
         kept = 0
         for start in range(0, count, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, count)
             read = self.read(start, stop)
-            good = np.flatnonzero(_usable(read[0]) & _usable(read[1]))
+            told = (self.captions(start, stop), self.image_names(start, stop), self.ids(start, stop))
+            good, bad = noted.add(*read, told[1])
             for side, vectors in zip(sides, read, strict=True):
                 side[kept : kept + len(good)] = vectors[good]
             kept += len(good)
             rows.append(start + good)
-            told = (self.captions(start, stop), self.image_names(start, stop), self.ids(start, stop))
             for found, values in zip((captions, names, ids), told, strict=True):
                 found += [values[row] for row in good.tolist()]
+            problems += [self.row_problem(entry, told[2][entry.row - start]) for entry in bad]
         if not kept:
             raise InputError(f"{self.name}: no row can be used, all are zero or not finite. Compute them again")
+        known = {(problem.entry, problem.reason) for problem in self.problems}
+        self.problems = [*self.problems, *(entry for entry in problems if (entry.entry, entry.reason) not in known)]
         images, texts = (side[:kept] for side in sides)
-        each = copies(images, names)
-        index = np.arange(kept, dtype=np.int64)
+        index = noted.images()
+        firsts = np.flatnonzero(np.diff(index, prepend=-1))
         return Pairs(
-            images=Images(images[::each], tuple(names[::each]), copies=each),
+            images=Images(
+                images if len(firsts) == kept else images[firsts],
+                tuple(names[row] for row in firsts.tolist()),
+                copies=same_length(index) if kept == count else 1,
+            ),
             texts=Texts(tuple(captions), tuple(ids), texts),
-            image_index=index // each,
-            text_index=index,
+            image_index=index,
+            text_index=np.arange(kept, dtype=np.int64),
             name=self.name,
             source_rows=np.concatenate(rows),
             pair_ids=ids,
         )
 
-
-def _usable(vectors: Array) -> BoolArray:
-    """(n,) whether a row is finite and has a direction."""
-    return np.asarray(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
+    def row_problem(self, found: RowProblem, name: str | None = None) -> Problem:
+        """A row that cannot be used, as an entry of the list of problems; its id is looked up where it is not given."""
+        entry = self.ids(found.row, found.row + 1)[0] if name is None else name
+        return Problem(entry, *self.place(found.row), found.reason, f"{UNUSABLE[found.reason]}; embed this pair again")

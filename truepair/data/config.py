@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from truepair.data.formats.scenes.name import is_scenes
 from truepair.data.storage.object_store import is_url, two_arrays
 from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS, resolved_name
 from truepair.errors import InputError, TruepairError
@@ -142,7 +143,7 @@ class DataConfig(Options):
         """The same with absolute paths, so that a run can be repeated from anywhere."""
 
         def absolute(path: str | None) -> str | None:
-            return path if path is None or path.startswith("scenes") or is_url(path) else str(Path(path).resolve())
+            return path if path is None or is_scenes(path) or is_url(path) else str(Path(path).resolve())
 
         table = self.table
         if table is not None and not (Path(self.source) / table).is_file():

@@ -101,6 +101,7 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
     """
     reading = replace(reading or Reading(), **options)
     collection = open(source, split, reading=reading)
+    pairs = collection.load()  # which rows of embeddings cannot be used is known when they were read
     unused = [problem for problem in collection.problems if not problem.used]
     if unused:
         warnings.warn(
@@ -109,7 +110,6 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
             UnusedEntries,
             stacklevel=2,
         )
-    pairs = collection.load()
     return pairs if reading.label is None else _labelled_only(pairs, reading.label)
 
 
@@ -170,19 +170,20 @@ def with_encoder(config: DataConfig) -> DataConfig:
 
 
 def read_config(saved: Any, place: str = "data", *, error: type[TruepairError] = InputError) -> DataConfig:
-    """The data that a run kept; runs of earlier versions saw pictures by the built-in windows.
+    """The data that a run kept; runs of earlier versions saw pictures by the built-in windows. A caption option beside
+    a source that takes none is dropped: whatever lay in a folder with a .jsonl file got one.
 
     Raises:
         error: as `DataConfig.read`.
     """
     config = DataConfig.read(saved, place, error=error)
-    if config.encoder is not None:
-        return config
     try:
-        described = takes_encoder(config.source, config.reading)
+        options = format_of(config.source, config.reading).options
     except InputError:  # it is gone; who reads it will say so
         return config
-    return replace(config, encoder=FIRST) if described else config
+    if config.caption in ("all", "first") and "caption" not in options:
+        config = replace(config, caption=None)
+    return replace(config, encoder=FIRST) if config.encoder is None and "encoder" in options else config
 
 
 def no_embeddings_there(url: str | Path) -> str:

@@ -35,7 +35,7 @@ def _runs(rows: Any) -> int:
     common, begin = 0, 0  # of the run that goes on
     for start in range(1, len(rows), _ROWS_AT_ONCE):
         here = np.asarray(rows[start - 1 : start + _ROWS_AT_ONCE])
-        begins = start + np.flatnonzero(_differ(here[1:], here[:-1]))
+        begins = start + np.flatnonzero(differ(here[1:], here[:-1]))
         common = int(np.gcd.reduce(np.diff(begins, prepend=begin), initial=common))
         begin = int(begins[-1]) if len(begins) else begin
         if common == 1:
@@ -43,7 +43,7 @@ def _runs(rows: Any) -> int:
     return gcd(common, len(rows) - begin) if len(rows) else 1
 
 
-def _differ(ones: Array, others: Array) -> BoolArray:
+def differ(ones: Array, others: Array) -> BoolArray:
     """Compared as bytes: a row with NaN equals itself."""
     if ones.dtype == object:
         return np.asarray(ones != others, dtype=np.bool_)

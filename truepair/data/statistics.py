@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from truepair.data.collection import Collection, EmbeddingCollection
+from truepair.data.collection import Collection, EmbeddingCollection, Problem
 from truepair.data.description import MOST_PROBLEMS, CaptionStatistics, ImageStatistics, Range, SplitDescription
+from truepair.data.embedding_rows import EmbeddingRows, RowProblem, same_length
 from truepair.data.formats.precomp.precomp_files import chunks
 from truepair.data.pairs import Array, Pairs
-from truepair.data.repeats import copies
 from truepair.data.text import tokenise
 
 _ROWS_AT_ONCE = 65_536
@@ -41,27 +41,40 @@ class Side:
 
 def describe_collection(collection: Collection) -> SplitDescription:
     """What a collection holds and the entries of it that cannot be used; embeddings are read in ranges."""
-    if isinstance(collection, EmbeddingCollection):
-        described = _describe_embeddings(collection)
-    else:
-        described = describe_pairs(collection.load())
     problems = sorted(collection.problems, key=lambda problem: problem.used)
-    return replace(described, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=len(problems))
+    if not isinstance(collection, EmbeddingCollection):
+        return _with_problems(describe_pairs(collection.load()), problems, len(problems))
+    described, bad, count = _describe_embeddings(collection)
+    rows = [collection.row_problem(entry) for entry in bad]
+    return _with_problems(
+        described, sorted([*problems, *rows], key=lambda problem: problem.used), count + len(problems)
+    )
 
 
-def _describe_embeddings(collection: EmbeddingCollection) -> SplitDescription:
+def _with_problems(described: SplitDescription, problems: Sequence[Problem], count: int) -> SplitDescription:
+    return replace(described, problems=tuple(problems[:MOST_PROBLEMS]), problem_count=count)
+
+
+def _describe_embeddings(collection: EmbeddingCollection) -> tuple[SplitDescription, list[RowProblem], int]:
+    """What embeddings hold, the first rows of them that cannot be used, and how many there are."""
     images, texts = Side(collection, 0), Side(collection, 1)
-    each = copies(images)
     ranges = range(0, len(collection), _ROWS_AT_ONCE)
     captions = (caption for start in ranges for caption in collection.captions(start, start + _ROWS_AT_ONCE))
-    return SplitDescription(
+    noted, bad, count = EmbeddingRows(), list[RowProblem](), 0
+    for start in ranges:
+        stop = min(start + _ROWS_AT_ONCE, len(collection))
+        _, found = noted.add(*collection.read(start, stop), collection.image_names(start, stop))
+        bad, count = [*bad, *found][:MOST_PROBLEMS], count + len(found)
+    index = noted.images()
+    described = SplitDescription(
         name=collection.name,
         images=image_statistics(images),
         captions=caption_statistics(captions),
-        captions_per_image=Range(each, each, each),
+        captions_per_image=range_of(Counter(np.bincount(index).tolist())),
         text_features=image_statistics(texts),
-        copies=each,
+        copies=1 if count else same_length(index),
     )
+    return described, bad, count
 
 
 def describe_pairs(pairs: Pairs) -> SplitDescription:

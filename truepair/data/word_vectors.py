@@ -59,15 +59,16 @@ def read_word_vectors(name: str, vocabulary: Vocabulary) -> WordVectors:
 
 
 def _of_file(path: Path, wanted: dict[str, int]) -> Iterator[tuple[str, Array]]:
-    width = None
+    width = 0
     try:
         with open_file(path) as file:
             for number, line in enumerate(file):
-                word, _, numbers = line.decode("utf-8", "replace").rstrip().partition(" ")
-                parts = numbers.split(" ")
-                if number == 0 and len(parts) == 1 and word.isdigit():
-                    continue  # word2vec's text files say first how many there are, and how wide
-                width = width or len(parts)
+                fields = line.decode("utf-8", "replace").rstrip().split(" ")
+                if number == 0 and len(fields) == 2 and fields[0].isdecimal() and fields[1].isdecimal():
+                    width = int(fields[1])  # word2vec's text files say first how many there are, and how wide
+                    continue
+                width = width or max(1, len(fields) - 1)
+                word, parts = _word_and_numbers(fields, width)
                 if word not in wanted:
                     continue
                 vector = _vector(parts)
@@ -79,6 +80,16 @@ def _of_file(path: Path, wanted: dict[str, int]) -> Iterator[tuple[str, Array]]:
                 yield word, vector
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); {_REMEDY}") from error
+
+
+def _word_and_numbers(fields: list[str], width: int) -> tuple[str, list[str]]:
+    """A line's word and its numbers, the last `width` fields: words of GloVe 840B may hold spaces ("at
+    name@domain.com"). A word followed by other than so many fields, all of them numbers, keeps them all.
+    """
+    between = fields[1:-width] if 0 < width < len(fields) else []
+    if any(_vector([field]) is None for field in between):
+        return " ".join(fields[:-width]), fields[-width:]
+    return fields[0], fields[1:]
 
 
 def _vector(parts: list[str]) -> Array | None:

@@ -100,12 +100,15 @@ def writing(path: Path | str) -> Iterator[None]:
 
 
 def link_or_copy(path: Path, target: Path) -> None:
-    """A hard link to a file where the disk allows it, else a copy; the folders above the target are made."""
+    """A hard link to a file where the disk allows it, else a copy; the folders above the target are made. A target that
+    is this file already stays.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(path.resolve(), target)
     except OSError:
-        shutil.copyfile(path, target)
+        if not (target.exists() and target.samefile(path)):
+            shutil.copyfile(path, target)
 
 
 def temporary_name(path: Path) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from truepair.data.config import DataConfig, Reading
+from truepair.data.formats.scenes.name import is_scenes
 from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.open import load, read_config
 from truepair.data.open import open as open_data
@@ -128,7 +129,7 @@ def _data_of_run(run: Run, asked: Asked) -> tuple[str, Pairs, bool]:
 
 
 def _gone(source: str) -> bool:
-    return not source.startswith("scenes") and not Path(source).exists()
+    return not is_scenes(source) and not Path(source).exists()
 
 
 def _split_of(config: DataConfig, seed: int, split: str) -> Pairs:

@@ -147,3 +147,14 @@ def test_shards_of_several_folders(tmp_path: Path, audited: Audited, monkeypatch
     (own,) = export(audited(collection, []), tmp_path / "out", ["own"])
     assert sorted(str(path.relative_to(own)) for path in own.rglob("*.tar")) == ["one/a.tar", "two/a.tar"]
     assert json.loads((own / "weights.jsonl").read_text().splitlines()[1])["shard"] == "two/a.tar"
+
+
+def test_half_a_letter_in_a_list_stays_utf8(tmp_path: Path, audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
+    said = {"captions": ["grün", "cut \ud83d", "gone"]}
+    write(tmp_path / "in" / "a.tar", [("k.json", json.dumps(said).encode()), ("k.png", picture(0))])
+    collection = open_source(tmp_path / "in", progress=False)
+    (own,) = export(audited(collection, [2], source=tmp_path / "in"), tmp_path / "out", ["own"])
+    found, _, _ = read(own / "a.tar")["k.json"]
+    assert json.loads(found.decode("utf-8")) == {"captions": ["grün", "cut \ud83d"]}
+    assert open_source(own, progress=False).captions(0, 9) == collection.captions(0, 2)

@@ -96,6 +96,41 @@ def test_tsv_with_several_caption_columns(folder: Path, tmp_path: Path, audited:
     assert written.read_text() == "\n".join([lines[0], "0.png\t\t07\tb", "1.png\tc\t08\t", lines[3]]) + "\n"
 
 
+def test_columns_that_share_a_name_are_kept(folder: Path, tmp_path: Path, audited: Audited) -> None:
+    lines = ["image,caption_1,caption_2,,", "0.png,a,b,x,y", "1.png,c,d,,", "2.png,e,f,1,"]
+    (folder / "table.csv").write_text("\n".join(lines) + "\n")
+    written, _ = run(audited, folder / "table.csv", tmp_path / "out", ["b", "c"])
+    assert written.read_text() == "\n".join([lines[0], "0.png,a,,x,y", "1.png,,d,,", lines[3]]) + "\n"
+
+
+@pytest.mark.parametrize("names", [("3.png", "images/3.png"), ("images/3.png", "./3.png"), ("0.png", "./0.png")])
+def test_a_picture_named_in_two_ways_is_one(
+    folder: Path, tmp_path: Path, audited: Audited, names: tuple[str, str]
+) -> None:
+    (folder / "images").mkdir()
+    (folder / "3.png").rename(folder / "images" / "3.png")
+    rows = [(names[0], "a"), (names[1], "b"), ("1.png", "c")]
+    (folder / "table.csv").write_text("image,caption\n" + "".join(f"{name},{said}\n" for name, said in rows))
+    collection = open_source(folder, progress=False)
+    assert isinstance(collection, PairsCollection)
+    assert collection.pairs.image_index.tolist() == [0, 0, 1] and collection.image_names(0, 2) == [names[0]] * 2
+    (own,) = export(audited(collection, [2], source=folder), tmp_path / "out", ["own"])
+    again = open_source(own, progress=False)
+    assert isinstance(again, PairsCollection)
+    assert again.pairs.image_index.tolist() == [0, 0] and len(list(own.rglob("*.png"))) == 1
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_half_a_letter_is_written_as_it_came(folder: Path, tmp_path: Path, audited: Audited, ending: str) -> None:
+    entries = [{"image": f"{k}.png", "captions": [f"words {k}", f"cut {k} \ud83d"]} for k in range(2)]
+    lines = [json.dumps(entry) for entry in entries]
+    (folder / f"table.{ending}").write_text("\n".join(lines) if ending == "jsonl" else f"[{','.join(lines)}]")
+    written, _ = run(audited, folder / f"table.{ending}", tmp_path / "out", ["words 1"])
+    text = written.read_text("utf-8")
+    found = [json.loads(line) for line in text.splitlines()] if ending == "jsonl" else json.loads(text)
+    assert found == [entries[0], {"image": "1.png", "captions": ["cut 1 \ud83d"]}]
+
+
 def test_jsonl_with_lists_and_splits(folder: Path, tmp_path: Path, audited: Audited) -> None:
     lines = [
         '{"image": "0.png", "captions": ["a", "b"], "split": "train", "n": 1.0}',

@@ -99,6 +99,71 @@ def test_what_cannot_be_extracted(photos, tmp_path, tiny, capsys):
     assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
 
 
+def retold(folder, names):
+    """The table with other splits, in turn."""
+    table = folder / "table.jsonl"
+    lines = [json.loads(line) for line in table.read_text().splitlines()]
+    told = [{**line, **({} if names is None else {"split": names[row % len(names)]})} for row, line in enumerate(lines)]
+    for line in told if names is None else ():
+        del line["split"]
+    table.write_text("".join(json.dumps(line) + "\n" for line in told))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (["--dev-share", "0.2"], ["--test-share", "0.2"], "dev_share = 0.2, now it is None"),
+        (["--test-share", "0.2"], ["--test-share", "0.2", "--split-seed", "1"], "split_seed = 0, now it is 1"),
+        ([], ["--caption", "first"], "caption = None, now it is 'first'"),
+    ],
+)
+def test_other_pairs_are_not_written_beside_the_first(photos, tmp_path, capsys, first, second, said):
+    retold(photos, None)
+    command = ["features", str(photos), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main([*command, *first]) == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert main([*command, *second]) == 2
+    assert f"holds features with {said}; nothing was changed" in capsys.readouterr().err
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert main([*command, *first]) == 0
+
+
+def test_a_record_without_reading_options_is_of_their_defaults(photos, tmp_path):
+    command = ["features", str(photos), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(command) == 0
+    record = tmp_path / "out" / "features.json"
+    told = json.loads(record.read_text())
+    options = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed")
+    record.write_text(json.dumps({name: value for name, value in told.items() if name not in options}))
+    assert main(command) == 0
+    assert json.loads(record.read_text()) == told
+
+
+def test_files_of_a_split_that_is_gone_are_refused(photos, tmp_path, capsys):
+    command = ["features", str(photos), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(command) == 0
+    retold(photos, ["train", "train", "extra"])
+    assert main(command) == 2
+    assert "holds dev_caps.txt, which is of no split that is written there now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["train", "dev", "val"], "the splits 'dev' and 'val' would both become dev_ims.npy"),
+        (["train", "../evil"], "the split '../evil' cannot name a file"),
+        (["train", "a/b"], "the split 'a/b' cannot name a file"),
+    ],
+)
+def test_splits_that_cannot_name_files_are_refused_first(photos, tmp_path, capsys, monkeypatch, names, said):
+    retold(photos, names)
+    monkeypatch.setattr(describing, "prepare", lambda *_: pytest.fail("described before"))
+    out = tmp_path / "place" / "out"
+    assert main(["features", str(photos), "--out", str(out), "--quiet"]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed: pip install 'truepair[ray]'")
 def test_ray_gives_the_same_bytes(cluster, photos, tmp_path, monkeypatch):
     for engine in ("local", "ray"):

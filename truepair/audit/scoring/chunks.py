@@ -23,11 +23,6 @@ from truepair.seeding import generator
 
 READ_ROWS = 8192
 """Rows in memory at a time; a chunk may be far longer."""
-UNUSABLE = {
-    "nan-row": "a number of the image's or the text's vector is NaN or infinite",
-    "zero-row": "the image's or the text's vector is all zeros",
-}
-"""Why a row cannot be scored; stored by position."""
 SAME = 1 - 1e-4
 """Cosine from which two vectors are of the same image, or of the same text: an image embedded again with its next
 caption differs by the rounding of half precision, about 1e-5."""

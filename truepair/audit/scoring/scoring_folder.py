@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from truepair.audit.scoring.bank import Bank
-from truepair.audit.scoring.chunks import UNUSABLE
 from truepair.audit.scoring.indicators import COLUMNS
 from truepair.audit.scoring.other_captions import OTHERS
 from truepair.data.collection import EmbeddingCollection, Problem
+from truepair.data.embedding_rows import UNUSABLE
 from truepair.data.pairs import Array, IntArray
 from truepair.errors import InputError
 from truepair.files import (

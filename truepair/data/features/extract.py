@@ -6,8 +6,8 @@ first, and a description that was killed goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,13 @@ from truepair.files import atomic_file, read_json_object, write_json_atomically,
 
 RECORD = "features.json"
 _VERSION = 1
+_READ = {
+    option.name: option.default
+    for option in fields(Reading)
+    if option.name in ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed")
+}
+"""Options that say which pairs are in which split, and what records of earlier versions, without them, stand for."""
+_PARTS = {"precomp": ("ims.npy", "caps.txt", "ids.txt"), "arrays": ("images.npy", "ids.txt")}
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ def extract_features(
             whole.
 
     Raises:
-        InputError: the source has no pictures, options do not fit the encoder, or the folder holds something else.
+        InputError: the source has no pictures, options do not fit the encoder, a split cannot name files, or the folder
+            holds something else.
     """
     options, reading = options or FeatureOptions(), reading or Reading()
     if not takes_encoder(source, reading):
@@ -67,9 +75,12 @@ def extract_features(
         "source": str(Path(source).resolve()),
         "encoder": encoder.identity(),
         **asdict(options),
+        **{name: getattr(reading, name) for name in _READ},
     }
-    _claim(out, asked)
     names = splits_of(source, reading) or _drawn(reading)
+    files = _names_of_files(names)
+    _claim(out, asked)
+    _check_files(out, options, files.values())
     loaded = {name: load(source, name, reading=reading) for name in names}
     first = loaded.get("train", loaded[names[0]]).images.features
     projection = None
@@ -79,10 +90,10 @@ def extract_features(
             np.save(file, np.concatenate((projection.mean[None], projection.basis.T)))
     shapes, total, repeated = {}, 0, []
     for name, pairs in loaded.items():
-        written = {"val": "dev"}.get(name, name)
+        written = files[name]
         order = np.argsort(pairs.image_index, kind="stable")
         rows = _precomp_rows(pairs.image_index[order]) if options.layout == "precomp" else np.unique(pairs.image_index)
-        array = out / f"{written}_{'ims' if options.layout == 'precomp' else 'images'}.npy"
+        array = out / f"{written}_{_PARTS[options.layout][0]}"
         shapes[written] = _write(array, pairs.images.features, rows, options.grid, projection)
         total += array.stat().st_size
         _lines(out / f"{written}_ids.txt", [pairs.images.ids[row] for row in rows])
@@ -100,6 +111,37 @@ def _drawn(reading: Reading) -> tuple[str, ...]:
     return ("train", *(name for name, share in shares.items() if share is not None))
 
 
+def _names_of_files(names: Sequence[str]) -> dict[str, str]:
+    """Split → what its files begin with; refuses names that would lead elsewhere, and two that become one."""
+    files: dict[str, str] = {}
+    for name in names:
+        written = {"val": "dev"}.get(name, name)
+        if set(name) & set("/\\\0"):
+            raise InputError(
+                f"the split {name!r} cannot name a file: there is a / or \\ in it. Rename it in the table first"
+            )
+        other = next((split for split, file in files.items() if file == written), None)
+        if other is not None:
+            raise InputError(
+                f"the splits {other!r} and {name!r} would both become {written}_ims.npy or the like, and one would be "
+                "lost. Give both one name in the table, or rename one"
+            )
+        files[name] = written
+    return files
+
+
+def _check_files(out: Path, options: FeatureOptions, splits: Iterable[str]) -> None:
+    """Refuse a folder with files of a split that is not written now, and would be read as one beside the others."""
+    ours = {f"{split}_{part}" for split in splits for part in _PARTS[options.layout]}
+    endings = tuple(f"_{part}" for part in {*_PARTS["precomp"], *_PARTS["arrays"]})
+    foreign = sorted(path.name for path in out.iterdir() if path.name.endswith(endings) and path.name not in ours)
+    if foreign:
+        raise InputError(
+            f"{out} holds {foreign[0]}, which is of no split that is written there now: its pictures would be read "
+            "beside the others. Nothing was changed; take it away, or choose another --out"
+        )
+
+
 def _claim(out: Path, asked: dict[str, Any]) -> None:
     """Note in the folder what is written there; refuse one that holds something else."""
     record = out / RECORD
@@ -115,10 +157,11 @@ def _claim(out: Path, asked: dict[str, Any]) -> None:
     if held:
         found = read_json_object(record, "what features were made of")
         for name, value in asked.items():
-            if found.get(name) != value:
+            before = found.get(name, _READ.get(name))
+            if before != value:
                 raise InputError(
-                    f"{out} holds features with {name} = {found.get(name)!r}, now it is {value!r}; nothing was "
-                    "changed. Choose another --out"
+                    f"{out} holds features with {name} = {before!r}, now it is {value!r}; nothing was changed. Choose "
+                    "another --out"
                 )
         return
     write_json_atomically(record, {**asked, "finished": False})

@@ -39,6 +39,7 @@ from truepair.pages.analysis.subject import (
     open_subject,
     source_of,
 )
+from truepair.training.held_out import check_held_out
 from truepair.training.jobs import reading_of_run
 
 GLOBAL = GlobalConfig.name
@@ -128,6 +129,8 @@ def analyse(
     reading = reading_of_run(subjects[0].run.path, source)
     pairs, train = load_analysed(source, split, reading), load(source, "train", reading=reading)
     rows = pairs if leakage_split is None else load(source, leakage_split, reading=reading)
+    for subject in subjects:
+        check_held_out(subject.run.path, pairs, source, split, reading)
     fitted = train.first_images(MOST_FITTED)
     noise = float(subjects[0].options.get("part_noise", 0.0))  # runs of before there was the option
     found = [analyse_run(subject, pairs, fitted, rows, source, noise, seed, say) for subject in subjects]

@@ -25,6 +25,7 @@ from truepair.pages.analysis.embedding import plane
 from truepair.pages.labels.table import LabelTable, read_label_table
 from truepair.seeding import generator
 from truepair.training.fit import open_run
+from truepair.training.held_out import check_held_out
 from truepair.training.run_folder import RunFolder
 
 Side = tuple[IntArray, IntArray]
@@ -207,6 +208,8 @@ def inspect_labels(
     images, trained = None, None
     if data is not None:
         images, pairs = data
+        known = read_config(config["data"])
+        check_held_out(run, pairs, known.source, split, known.reading)
         model, seed = open_run(run).model.to(device or torch.device("cpu")), config["training"]["seed"]
         say("retrieval")
         scores = score_classes(model, pairs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import numpy as np
 from truepair.data.collection import PairsCollection
 from truepair.data.config import Reading
 from truepair.data.formats.format import Format
+from truepair.data.formats.scenes.name import NAME, is_scenes
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.selection import Selection
 from truepair.data.splits import plain_name
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from truepair.data.formats.scenes.scenes import Scenes
 
 COUNTS = {"train": 2000, "dev": 500, "test": 500}
-_NAME = re.compile(r"scenes(?::(\d+))?(?::(\d+))?")
 
 
 class ScenesCollection(PairsCollection):
@@ -63,13 +62,13 @@ class ScenesFormat(Format):
     collection = ScenesCollection
 
     def recognises(self, source: str | Path, reading: Reading) -> bool:
-        return _NAME.fullmatch(str(source)) is not None
+        return is_scenes(source)
 
     def splits(self, source: str | Path, reading: Reading) -> tuple[str, ...]:
         return tuple(COUNTS)
 
     def open(self, source: str | Path, split: str | None, reading: Reading) -> ScenesCollection:
-        name = _NAME.fullmatch(str(source))
+        name = NAME.fullmatch(str(source))
         assert name is not None
         found = plain_name(split or "train")
         if found not in COUNTS:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from truepair.data.columns import find_captions
+from truepair.data.formats.json_text import json_text
 from truepair.data.formats.shards.shard_samples import OBJECT, key_of
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.selection import Selection
@@ -114,7 +115,7 @@ def _write_object(
     fields = json.loads(decode(source.read(member.size))[0])
     name = caption if caption in fields else find_captions(fields)[0]
     fields[name] = [value for place, value in enumerate(fields[name]) if place in kept]
-    data = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    data = json_text(fields).encode("utf-8")
     member.size = len(data)
     member.pax_headers = {name: value for name, value in member.pax_headers.items() if name != "size"}
     file.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))

@@ -24,14 +24,15 @@ class ParquetTable:
     encoding = "utf-8"
 
     def __init__(self, path: Path) -> None:
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
         self.path = path
         try:
             open_file(path).close()
             with ParquetFile(path) as file:
-                self._columns, count = list(file.schema_arrow.names), file.metadata.num_rows
-        except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+                self._schema, count = file.schema_arrow, file.metadata.num_rows
+        except (OSError, ValueError, ArrowException) as error:
             raise InputError(
                 f"{path} cannot be read as parquet ({error}); expected a table of images and captions. "
                 "Copy or write it again"
@@ -44,11 +45,19 @@ class ParquetTable:
             )
 
     def columns(self) -> list[str]:
-        return self._columns
+        return list(self._schema.names)
+
+    def countable(self) -> list[str]:
+        """The columns of text, whole numbers or true and false: others are no classes, and need not be read."""
+        return [field.name for field in self._schema if _holds_classes(field.type)]
 
     def rows(self, columns: Sequence[str]) -> Iterator[TableRow | Problem]:
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
+        twice = next((name for name in columns if self._schema.names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{self.path}: the table has the column {twice!r} twice; rename one of them")
         with ParquetFile(self.path) as file:
             start, odd = 0, 0
             for group in range(file.num_row_groups):
@@ -60,7 +69,7 @@ class ParquetTable:
                         for fields in zip(*(cells for cells, _ in values), strict=True):
                             yield TableRow(row, dict(zip(columns, fields, strict=True)))
                             row += 1
-                except (OSError, ValueError) as error:
+                except (OSError, ValueError, OverflowError, ArrowException) as error:  # times beyond the year 9999
                     detail = (
                         f"rows {row} to {stop - 1} cannot be read ({str(error)[:200]}) and were left out; "
                         "copy or write the table again"
@@ -76,12 +85,37 @@ class ParquetTable:
 
 
 def _values(column: Any) -> tuple[list[Any], int]:
-    """The cells of a column of a batch, and how many of them are text that is not UTF-8."""
+    """The cells of a column of a batch, and how many texts in them are not UTF-8."""
     try:
         return list(column.to_pylist()), 0
     except UnicodeDecodeError:  # text that its writer did not check
-        import pyarrow
+        odd = 0
 
-        found = column.cast(pyarrow.binary()).to_pylist()
-        cells = [(None, "utf-8") if value is None else decode(value) for value in found]
-        return [text for text, _ in cells], sum(encoding != "utf-8" for _, encoding in cells)
+        def text(cell: Any) -> Any:
+            nonlocal odd
+            if isinstance(cell, list):
+                return [text(item) for item in cell]
+            if not isinstance(cell, bytes):
+                return cell
+            found, encoding = decode(cell)
+            odd += encoding != "utf-8"
+            return found
+
+        return [text(cell) for cell in column.cast(_as_bytes(column.type)).to_pylist()], odd
+
+
+def _as_bytes(kind: Any) -> Any:
+    """The type of a column of text, or of lists of text, with bytes in the place of the text."""
+    from pyarrow import binary, list_, types
+
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return list_(_as_bytes(kind.value_type))
+    return binary()
+
+
+def _holds_classes(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_null)
+    return any(test(kind) for test in tests)

@@ -20,13 +20,15 @@ BESIDE = ("images", "Images", "pictures", "photos", "imgs", "img", "data")
 class PictureFolder:
     """Pictures by the paths that a table gives (`names`), numbered in the order they were first found.
 
-    Paths are relative to the folder, or else to one of `BESIDE` in it.
+    Paths are relative to the folder, or else to one of `BESIDE` in it. Ways to write one path ("a.png", "./a.png",
+    "images/a.png") are one picture, of the name that came first.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.names: list[str] = []
         self._number: dict[str, int | Failure] = {}
+        self._number_of_path: dict[str, int] = {}
         self._bases = (os.fspath(folder), *(os.fspath(folder / name) for name in BESIDE))
         self._base = array("b")
         self._digests = bytearray()
@@ -63,6 +65,9 @@ class PictureFolder:
                 continue
             if not stat.S_ISREG(status.st_mode):
                 return Failure("not-a-picture", "this is no file but a folder or device; name a picture")
+            known = self._number_of_path.setdefault(os.path.normpath(f"{base}{os.sep}{name}"), len(self.names))
+            if known < len(self.names):
+                return known
             self._base.append(number)
             self.names.append(name)
             path = f"{base}{os.sep}{name}\0{status.st_size}\0{status.st_mtime_ns}"

@@ -7,6 +7,7 @@ into the folder are followed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -152,9 +153,10 @@ def _surveyed(
 
 
 def _label_columns(reader: TableReader, columns: Columns) -> dict[str, int]:
-    """The columns that could serve as label -> number of classes: text or whole numbers."""
-    taken = {columns.image, *columns.captions, columns.split}
-    others = [name for name in reader.columns() if name not in taken]
+    """The columns that could serve as label -> number of classes: text or whole numbers, of a name of their own."""
+    taken, names = {columns.image, *columns.captions, columns.split}, Counter(reader.columns())
+    countable = reader.countable() if isinstance(reader, ParquetTable) else list(names)
+    others = [name for name in countable if name not in taken and names[name] == 1]
     found: dict[str, set[str]] = {name: set() for name in others}
     for row in reader.rows(others):
         fields = row.fields if isinstance(row, TableRow) else {}

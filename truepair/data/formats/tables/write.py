@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truepair.data.formats.json_text import json_text
 from truepair.data.formats.tables.csv_table import CsvTable
 from truepair.data.formats.tables.drafts import label_of
 from truepair.data.formats.tables.json_tables import (
@@ -149,10 +150,10 @@ def _write_csv(source: Path, rows: _Rows, target: Path) -> None:
                 fields = dict(zip(names, record, strict=True))
                 removed = rows.removed(row, fields)
                 if removed:
+                    emptied = {names.index(column) for column, _ in removed}  # other columns may share a name
+                    values = ["" if place in emptied else value for place, value in enumerate(record)]
                     text = io.StringIO()
-                    csv.writer(text, delimiter=table.delimiter, lineterminator="").writerow(
-                        _without(fields, removed).values()
-                    )
+                    csv.writer(text, delimiter=table.delimiter, lineterminator="").writerow(values)
                     raw = text.getvalue().encode(codec) + _line_end(raw, codec)
                 if removed is not None:
                     file.write(raw)
@@ -168,7 +169,7 @@ def _write_jsonl(source: Path, rows: _Rows, target: Path) -> None:
             entry = parsed(raw.decode(codec) if encoding in _WIDE else decode(raw)[0])
             removed = rows.removed(row, entry) if isinstance(entry, dict) else None
             if isinstance(entry, dict) and removed:
-                raw = json.dumps(_without(entry, removed), ensure_ascii=False).encode(codec) + _line_end(raw, codec)
+                raw = json_text(_without(entry, removed)).encode(codec) + _line_end(raw, codec)
             if removed is not None:
                 file.write(raw)
 
@@ -197,12 +198,12 @@ def _write_list(source: Path, rows: _Rows, target: Path) -> None:
         inside = [place for place in removed if isinstance(data, dict) and place[0] in data]
         entry = {**entry, TASK_DATA: _without(data, inside)} if inside else entry
         entries.append(_without(entry, [place for place in removed if place not in inside]))
-    with target.open("w", encoding="utf-8") as file:
-        json.dump(entries, file, ensure_ascii=False, indent=1)
+    target.write_text(json_text(entries, indent=1), encoding="utf-8")
 
 
 def _write_parquet(source: Path, rows: _Rows, target: Path) -> None:
     """The kept rows with all their columns; raises InputError where a row group that has some cannot be read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(source) as file, pq.ParquetWriter(target, file.schema_arrow) as writer:
@@ -215,7 +216,7 @@ def _write_parquet(source: Path, rows: _Rows, target: Path) -> None:
                     row += batch.num_rows
                     if chosen.num_rows:
                         writer.write_batch(chosen)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
                 if rows.has_kept(row, stop):
                     raise InputError(
                         f"{source}: the rows {row} to {stop - 1} cannot be read in all columns ({str(error)[:200]}). "
