@@ -12,6 +12,7 @@ import pytest
 from tests.serve.conftest import SCRIPT, write_audit, write_pictures
 from tests.serve.in_browser import page_of, running, violations
 from truepair.decisions import DecisionStore
+from truepair.serve.errors import Problem
 
 COUNT = 40
 
@@ -229,6 +230,39 @@ def test_a_lost_network_loses_no_decision(browser, address, folder):
         page.context.set_offline(False)
         wait_for(page, 3)
         assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+
+
+def test_what_is_refused_is_told_and_is_not_there_to_take_back(browser, address, app, folder):
+    review = app.state.service.review(None)
+    record = review.record
+
+    def refuse_many(decisions, requests):
+        if len(decisions) > 1:
+            raise Problem(422, "bad-request", "these cannot be kept")
+        return record(decisions, requests)
+
+    review.record = refuse_many
+    with page_of(browser, address) as page:
+        begin(page)
+        for place in range(3):
+            assert reaches(page, place)
+            page.keyboard.press("x")
+        wait_for(page, 3)
+        page.keyboard.press("g")
+        page.locator(".cell").first.wait_for()
+        page.keyboard.press("s")
+        page.keyboard.press("a")
+        page.get_by_text("24 decisions were refused and are not kept. these cannot be kept").wait_for()
+        page.keyboard.press("a")
+        wait_for(page, 4)
+        page.keyboard.press("Backspace")
+        wait_for(page, 3)
+        page.keyboard.press("Backspace")  # one of the first three, not 24
+        wait_for(page, 2)
+        assert page.locator(".refusal").inner_text().startswith("24 decisions were refused")
+        page.get_by_role("button", name="Hide").click()
+        assert page.locator(".refusal").inner_text() == "" and page.locator(".trouble").inner_text() == ""
+        assert [standing(folder)[name(place)] for place in range(2)] == ["mismatch"] * 2
 
 
 def full_disk(*_):

@@ -29,6 +29,7 @@ export function mount(root, context) {
   let looked = null;
 
   const trouble = make("div", { class: "trouble", role: "alert" });
+  const refusal = make("div", { class: "refusal", role: "alert" });
   const last = make("p", { class: "last", role: "status" });
   const stage = make("div", { class: "stage" });
   const panel = progressPanel();
@@ -48,7 +49,7 @@ export function mount(root, context) {
   };
   const one = onePair(acts);
   const grid = gridOfPairs(acts);
-  const desk = make("div", { class: "desk" }, make("div", {}, trouble, stage, last), panel.element);
+  const desk = make("div", { class: "desk" }, make("div", {}, refusal, trouble, stage, last), panel.element);
   root.append(bar.element, desk, help);
 
   async function start() {
@@ -226,8 +227,10 @@ export function mount(root, context) {
     );
   }
 
-  function refused(error) {
-    trouble.replaceChildren(errorBox(error));
+  /** Stays until it is read: what waits and what is told of it comes and goes beside it. */
+  function refused({ count, error }) {
+    const many = count === 1 ? "1 decision was refused and is not kept." : `${count} decisions were refused and are not kept.`;
+    refusal.append(make("div", { class: "notice error" }, `${many} ${error.message} `, make("button", { type: "button", class: "small", onclick: (event) => event.target.parentElement.remove() }, "Hide")));
   }
 
   function onkey(event) {

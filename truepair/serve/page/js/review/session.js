@@ -50,8 +50,8 @@ export class Session {
       pair_id: one.pair.pair_id, verdict, person, caption, partner, seconds, chosen_by: one.chosen_by, probability_chosen: one.probability,
     }));
     this.mark(decisions);
-    this.batches.push(decisions.length);
-    this.outbox.add(decisions);
+    const { key } = this.outbox.add(decisions);
+    this.batches.push({ key, count: decisions.length });
   }
 
   mark(decisions) {
@@ -67,14 +67,18 @@ export class Session {
     this.soon = setTimeout(() => this.look(), SOON);
   }
 
+  /** It was not kept: there is nothing to take back, and who judged has to know. */
   refused(entry, error) {
-    this.tell.refused(error);
-    for (const { pair_id } of entry.decisions) this.stand(pair_id).catch(() => {});
+    this.batches = this.batches.filter((batch) => batch.key !== entry.key);
+    this.tell.refused({ count: entry.decisions.length, error });
+    for (const { pair_id } of entry.decisions) {
+      this.stand(pair_id).then(() => this.tell.others([this.deck.byId.get(pair_id)], [])).catch(() => {});
+    }
   }
 
   /** Take the last decision back, or all that were made at once. Ids of the pairs, the last one first. */
   async undo() {
-    const count = this.batches.pop() || 1;
+    const batch = this.batches.pop() || { count: 1 };
     const unsent = this.outbox.takeBack();
     if (unsent) {
       const ids = unsent.decisions.map((decision) => decision.pair_id).reverse();
@@ -86,15 +90,15 @@ export class Session {
     const until = Date.now() + 5000;
     while (this.outbox.waiting && Date.now() < until) await new Promise((done) => setTimeout(done, 30));
     if (this.outbox.waiting) {
-      this.batches.push(count);
+      this.batches.push(batch);
       throw new Error("The decisions before are not kept yet; they are sent again, then this one can be taken back.");
     }
-    const request = { source, id: randomId(), person, count };
+    const request = { source, id: randomId(), person, count: batch.count };
     let answer;
     try {
       answer = await post("/decisions/undo", request);
     } catch (error) {
-      this.batches.push(count);
+      this.batches.push(batch);
       throw error;
     }
     const ids = [...new Set(answer.taken_back.map((kept) => kept.pair_id))];
