@@ -88,6 +88,20 @@ def test_what_is_removed_while_it_is_written_is_not_acknowledged(client, folder)
     assert sent(client, judged(2)).json()["type"] == "audit-changed"
 
 
+def test_decisions_about_another_audit_of_the_same_name_are_refused(client, folder):
+    coming = client.get("/decisions/next").json()
+    assert coming["audit"] == client.get("/health").json()["sources"][0]["audit"]
+    assert coming["audit"] == client.get("/decisions/progress").json()["audit"]
+    for audit, status in ((coming["audit"], 200), (None, 200), ("0" * 32, 409)):
+        answer = client.post("/decisions", json={"audit": audit, "decisions": [judged(1, id=f"to {audit}")]})
+        assert answer.status_code == status
+        assert status == 200 or answer.json()["type"] == "other-audit"
+    undo = {"id": "u", "person": "Ada", "audit": "0" * 32}
+    assert client.post("/decisions/undo", json=undo).json()["type"] == "other-audit"
+    with DecisionStore.open(folder / "decisions.sqlite", read_only=True) as store:
+        assert len(store.history()) == 2
+
+
 def test_an_audit_that_keeps_its_place_is_asked_nothing(client, folder):
     for row in range(3):
         assert sent(client, judged(row)).status_code == 200

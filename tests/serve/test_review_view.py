@@ -265,6 +265,40 @@ def test_what_is_refused_is_told_and_is_not_there_to_take_back(browser, address,
         assert [standing(folder)[name(place)] for place in range(2)] == ["mismatch"] * 2
 
 
+def test_decisions_wait_for_their_own_audit_and_reach_no_other_of_its_name(browser, address, app, folder, tmp_path):
+    from truepair.serve.opening import open_sources
+
+    data = write_pictures(tmp_path / "other" / "cards", count=COUNT)
+    (data / "table.jsonl").write_text((data / "table.jsonl").read_text().replace("card", "parcel"))
+    service, other = app.state.service, write_audit(tmp_path / "other" / "audit", data)
+    first, second = service.sources, {source.name: source for source in open_sources([other])}
+    assert list(first) == list(second)
+    with page_of(browser, address) as page:
+        begin(page)
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        page.context.set_offline(True)
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        page.get_by_text("2 decisions wait in this browser").wait_for()
+        service.sources, service._reviews = second, {}  # as after a stop and a start with another folder
+        page.context.set_offline(False)
+        page.get_by_text("about another audit than the one that is served as audit now").wait_for()
+        assert not (other / "decisions.sqlite").exists()
+        page.reload()
+        shows(page, ".caption-shown", "parcel")
+        page.get_by_text("2 decisions about other audits wait in this browser (audit)").wait_for()
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        assert list(standing(other)) == ["images/0.jpg"] and len(kept(folder)) == 1
+        service.sources, service._reviews = first, {}
+        page.get_by_text("Another audit is served as audit now").wait_for()
+        page.get_by_role("button", name="Reload the page").click()
+        wait_for(page, 3)
+        assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+        assert "other audits" not in page.locator(".refusal").inner_text() and len(kept(other)) == 1
+
+
 def full_disk(*_):
     from truepair.errors import InputError
 

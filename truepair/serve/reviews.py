@@ -115,6 +115,16 @@ class Review:
     def _changed(self, how: str) -> Problem:
         return Problem(409, "audit-changed", f"{self.source.name} {how}; nothing was kept. Start the service again")
 
+    def require(self, audit: str | None) -> None:
+        """Raises Problem where decisions are about the pairs of another audit than this one; None does not ask."""
+        if audit is not None and audit != self.source.digest:
+            raise Problem(
+                409,
+                "other-audit",
+                f"these decisions are about another audit than the one that is served as {self.source.name} now; "
+                "nothing was changed. Serve that one again, or reload the page to review this one",
+            )
+
     def prepare(self) -> None:
         """Read what the first answer needs, ahead of it."""
         with self._lock:
