@@ -193,12 +193,13 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
 
     asked, given = DataConfig(options.data).resolved().source, given_reading(options, run=options.runs[0])
     pairs = None
-    for config in [RunFolder(run).read_config() for run in options.runs]:
+    for folder in map(RunFolder, options.runs):
+        config = folder.read_config()
         data = config.get("data") or {}
         if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
             continue
         if labelled:
-            splits = load_decided_splits(read_config(data), seed=config["training"]["seed"])
+            splits = load_decided_splits(read_config(data), seed=config["training"]["seed"], kept=folder.decisions)
             pairs = getattr(splits, options.split, None)
         else:
             given = {**vars(replace(read_config(data).reading, label=None)), **given}
