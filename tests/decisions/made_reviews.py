@@ -47,3 +47,20 @@ def reviewed(pairs, truth, count, *, seed=0, worst_every=0, ahead=None, shuffle=
                 for other, none in worst.next(1, made.keys()):
                     made[pairs.ids[other]] = decision(pairs, other, truth, "worst", none)
     return list(made.values())[:count]
+
+
+def reviewed_by_several(pairs, truth, count, people, *, seed=0, ahead=24):
+    """`count` decisions of several people in turn; each has a page that holds `ahead` to twice as many pairs, fetched
+    earlier, and leaves out what others decided since.
+    """
+    orders = [ReviewOrder(pairs, seed=seed, person=f"person {number}") for number in range(people)]
+    screens, made = [order.next(2 * ahead) for order in orders], {}
+    while len(made) < count:
+        for place, order in enumerate(orders):
+            screen = [(row, chance) for row, chance in screens[place] if pairs.ids[row] not in made]
+            if len(screen) < ahead:
+                skip = {*made, *(pairs.ids[row] for row, _ in screen)}
+                screen += order.next(2 * ahead - len(screen), skip)
+            (row, chance), *screens[place] = screen
+            made[pairs.ids[row]] = decision(pairs, row, truth, probability=chance)
+    return list(made.values())[:count]

@@ -116,6 +116,23 @@ def test_a_file_of_few_columns_is_enough(audit, tmp_path):
         ]
 
 
+def test_the_same_file_again_overrides_nothing_that_was_decided_since(audit, tmp_path, capsys):
+    folder, path = audit(), tmp_path / "d.csv"
+    path.write_text("pair_id,verdict,person\na,match,Ada\na,mismatch,Ada\na,match,Ada\n=c,match,\n")
+    assert main(["decisions", "import", str(folder), str(path)]) == 0
+    with DecisionStore.open(folder / "decisions.sqlite") as store:
+        assert len(store.history()) == 4 and store.current()["a"].verdict == "match"  # as the file has them
+        store.record(Decision(pair_id="a", verdict="unsure", person="Ada", chosen_by="gain"))
+        store.record(Decision(pair_id="=c", verdict="mismatch", person="imported", chosen_by="gain"))
+    capsys.readouterr()
+    path.write_text(path.read_text() + "=c,match,Bo\n")
+    assert main(["decisions", "import", str(folder), str(path)]) == 0
+    assert "1 decision taken over" in capsys.readouterr().out
+    with DecisionStore.open(folder / "decisions.sqlite") as store:
+        assert store.current("Ada")["a"].verdict == "unsure" and store.current("Bo")["=c"].verdict == "match"
+        assert store.current("imported")["=c"].verdict == "mismatch" and len(store.history()) == 7
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

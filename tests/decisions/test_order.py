@@ -47,6 +47,14 @@ def test_pairs_are_drawn_as_often_as_their_probability_says():
             assert abs(counts[first, second] / times - expected) < 4.5 * spread
 
 
+def test_no_probability_is_above_one():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        pairs = population(rng.random(int(rng.integers(5, 40))))
+        drawn = ReviewOrder(pairs, seed=seed).next(99)
+        assert max(probability for _, probability in drawn) <= 1 and drawn[-1][1] == pytest.approx(1)
+
+
 def test_fetching_ahead_one_by_one_or_after_a_break_is_one_order():
     pairs = population(np.linspace(0.01, 0.99, 60))
     whole = ReviewOrder(pairs, seed=3).next(60)

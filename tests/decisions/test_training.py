@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
 
@@ -74,6 +75,51 @@ def test_train_takes_decisions_and_keeps_where_they_are(tiny, decisions, tmp_pat
     assert config["data"]["decisions"] == str(path)
     splits = load_decided_splits(DataConfig(str(tiny), decisions=str(path)), seed=0)
     assert splits.train.ids() == rows["pair_id"]
+
+
+@pytest.mark.parametrize("kind", ["file", "audit"])
+def test_a_run_goes_on_with_the_decisions_it_began_with(tiny, decisions, tmp_path, capsys, kind):
+    path = decisions()
+    if kind == "audit":  # the database of an audit beside its table
+        given = captions(load(str(tiny), "train"))
+        path = tmp_path / "audit"
+        path.mkdir()
+        table = {"pair_id": list(given), "image": ["i"] * len(given), "caption": list(given.values())}
+        parquet.write_table(pyarrow.table({**table, "p_match": [0.5] * len(given)}), path / "pairs.parquet")
+        assert main(["decisions", "import", str(path), str(decisions())]) == 0
+    out, moved = tmp_path / "run", tmp_path / "moved"
+    quick = ["--method", "infonce", "--epochs", "1", "--width", "16", "--quiet"]
+    command = ["train", str(tiny), *quick, "--decisions", str(path)]
+    assert main([*command, "--out", str(out)]) == 0
+    before = (out / "metrics.jsonl").read_bytes(), (out / "result.json").read_bytes()
+    more = decisions([*ROWS, {"pair_id": "7", "verdict": "mismatch"}])
+    assert kind == "file" or main(["decisions", "import", str(path), str(more)]) == 0
+    assert main([*command, "--out", str(out), "--resume"]) == 0
+    out.rename(moved)
+    (moved / "result.json").unlink()  # not finished
+    assert main(["train", "--resume", str(moved)]) == 0
+    assert ((moved / "metrics.jsonl").read_bytes(), (moved / "result.json").read_bytes()) == before
+    kept = load_decisions(moved / "decisions.jsonl")
+    assert set(kept.current()) == {"0", "1", "2", "3", "4", "5"} and bool(kept.captions) == (kind == "audit")
+    splits = load_decided_splits(DataConfig(str(tiny), decisions="gone"), seed=0, kept=moved / "decisions.jsonl")
+    assert splits.train.ids() == parquet.read_table(moved / "pairs.parquet")["pair_id"].to_pylist()
+
+
+def test_a_run_of_an_earlier_version_keeps_no_decisions_and_goes_on_with_those_it_names(tiny, decisions, tmp_path):
+    out, path = tmp_path / "run", decisions()
+    quick = ["--method", "infonce", "--epochs", "1", "--width", "16", "--quiet"]
+    assert main(["train", str(tiny), *quick, "--decisions", str(path), "--out", str(out)]) == 0
+    (out / "decisions.jsonl").unlink()
+    (out / "result.json").unlink()
+    assert main(["train", "--resume", str(out)]) == 0 and (out / "result.json").exists()
+
+
+def test_a_file_of_decisions_that_is_there_already_is_no_runs(tiny, decisions, tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "decisions.jsonl").write_text("mine")
+    assert main(["train", str(tiny), "--decisions", str(decisions()), "--out", str(out), "--quiet"]) == 2
+    assert "is not an empty folder" in capsys.readouterr().err and (out / "decisions.jsonl").read_text() == "mine"
 
 
 def test_what_cannot_be_trained_on(tiny, decisions):

@@ -12,6 +12,7 @@ import pytest
 from tests.serve.conftest import SCRIPT, write_audit, write_pictures
 from tests.serve.in_browser import page_of, running, violations
 from truepair.decisions import DecisionStore
+from truepair.serve.errors import Problem
 
 COUNT = 40
 
@@ -229,6 +230,73 @@ def test_a_lost_network_loses_no_decision(browser, address, folder):
         page.context.set_offline(False)
         wait_for(page, 3)
         assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+
+
+def test_what_is_refused_is_told_and_is_not_there_to_take_back(browser, address, app, folder):
+    review = app.state.service.review(None)
+    record = review.record
+
+    def refuse_many(decisions, requests):
+        if len(decisions) > 1:
+            raise Problem(422, "bad-request", "these cannot be kept")
+        return record(decisions, requests)
+
+    review.record = refuse_many
+    with page_of(browser, address) as page:
+        begin(page)
+        for place in range(3):
+            assert reaches(page, place)
+            page.keyboard.press("x")
+        wait_for(page, 3)
+        page.keyboard.press("g")
+        page.locator(".cell").first.wait_for()
+        page.keyboard.press("s")
+        page.keyboard.press("a")
+        page.get_by_text("24 decisions were refused and are not kept. these cannot be kept").wait_for()
+        page.keyboard.press("a")
+        wait_for(page, 4)
+        page.keyboard.press("Backspace")
+        wait_for(page, 3)
+        page.keyboard.press("Backspace")  # one of the first three, not 24
+        wait_for(page, 2)
+        assert page.locator(".refusal").inner_text().startswith("24 decisions were refused")
+        page.get_by_role("button", name="Hide").click()
+        assert page.locator(".refusal").inner_text() == "" and page.locator(".trouble").inner_text() == ""
+        assert [standing(folder)[name(place)] for place in range(2)] == ["mismatch"] * 2
+
+
+def test_decisions_wait_for_their_own_audit_and_reach_no_other_of_its_name(browser, address, app, folder, tmp_path):
+    from truepair.serve.opening import open_sources
+
+    data = write_pictures(tmp_path / "other" / "cards", count=COUNT)
+    (data / "table.jsonl").write_text((data / "table.jsonl").read_text().replace("card", "parcel"))
+    service, other = app.state.service, write_audit(tmp_path / "other" / "audit", data)
+    first, second = service.sources, {source.name: source for source in open_sources([other])}
+    assert list(first) == list(second)
+    with page_of(browser, address) as page:
+        begin(page)
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        page.context.set_offline(True)
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        page.get_by_text("2 decisions wait in this browser").wait_for()
+        service.sources, service._reviews = second, {}  # as after a stop and a start with another folder
+        page.context.set_offline(False)
+        page.get_by_text("about another audit than the one that is served as audit now").wait_for()
+        assert not (other / "decisions.sqlite").exists()
+        page.reload()
+        shows(page, ".caption-shown", "parcel")
+        page.get_by_text("2 decisions about other audits wait in this browser (audit)").wait_for()
+        page.keyboard.press("x")
+        wait_for(page, 1)
+        assert list(standing(other)) == ["images/0.jpg"] and len(kept(folder)) == 1
+        service.sources, service._reviews = first, {}
+        page.get_by_text("Another audit is served as audit now").wait_for()
+        page.get_by_role("button", name="Reload the page").click()
+        wait_for(page, 3)
+        assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
+        assert "other audits" not in page.locator(".refusal").inner_text() and len(kept(other)) == 1
 
 
 def full_disk(*_):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truepair.audit.scoring.local_ranks import LEAST_PAIRS
+from truepair.correspondence.mixture_proportion import LEAST_SYNTHETIC
 from truepair.phrases import counted, percent
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ WEAK = 0.1
 words and topics (`wikipedia`), 0.001 to 0.04 on all other data, noise or not."""
 UNUSABLE = 0.05
 ALIKE = 0.01
+ONE_GROUP = (
+    "Here the scores show one group, which they also do where few, most or all pairs are mismatched: that none is "
+    "flagged says nothing."
+)
 
 BETTER = {
     "cross-fitting": "train longer (--epochs), or give features or embeddings of a pretrained network",
@@ -93,7 +98,14 @@ def of_precision(result: AuditResult) -> str:
         )
         if details.get("known_by_content") is False:
             said += " A version of truepair before digests of images wrote the run: they were told by name and caption."
-        return said
+        return said if verdict.two_groups else f"{said} {ONE_GROUP}"
+    if "resampled_with_two_groups" in details:
+        said = (
+            f"Fewer than {LEAST_SYNTHETIC} pairs could be mismatched on purpose to measure by: there are too few, or "
+            "too many with the same caption. The share and the probabilities come from a mixture of two groups and "
+            "are not to be relied on. Audit more pairs at once."
+        )
+        return said if verdict.two_groups else f"{said} {ONE_GROUP}"
     if 0 < known < FEW_KNOWN:
         return (
             f"There were only {counted(known, 'pair')} mismatched on purpose to measure by, so the estimate and the "

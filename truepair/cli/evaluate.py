@@ -194,13 +194,14 @@ def pairs_of(options: argparse.Namespace, *, labelled: bool = False) -> Pairs:
 
     asked, given = DataConfig(options.data).resolved().source, given_reading(options, run=options.runs[0])
     pairs, reading = None, Reading()
-    for config in [RunFolder(run).read_config() for run in options.runs]:
+    for folder in map(RunFolder, options.runs):
+        config = folder.read_config()
         data = config.get("data") or {}
         if data.get("source") != asked or (labelled and options.label not in (None, data.get("label"))):
             continue
         if labelled:
             known = read_config(data)
-            splits = load_decided_splits(known, seed=config["training"]["seed"])
+            splits = load_decided_splits(known, seed=config["training"]["seed"], kept=folder.decisions)
             pairs, reading = getattr(splits, options.split, None), known.reading
         else:
             given = {**vars(replace(read_config(data).reading, label=None)), **given}

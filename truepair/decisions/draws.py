@@ -8,6 +8,10 @@ the undecided pairs U with the known probability π(i). Given all that was befor
 has the mean A = 1/N · Σ y, whatever q is, and whatever else was looked at in between: pairs chosen in another way are
 known, and count as known (difference estimator, Särndal et al., 1992; draws without replacement, Des Raj, 1956; active
 testing, Kossen et al., ICML 2021, and LURE, Farquhar et al., ICLR 2021). A good q leaves little to vary.
+
+U are the pairs that are undecided when i is decided. Where several people review, that is not what it was when the page
+fetched i: others decided pairs meanwhile, and those of them that this person would have met are skipped. Of a draw by
+the order `gain`, π(i) is therefore worked out of U here; what the decision carries says no more than that it was one.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.decisions.order import UNIFORM, expected_error
 
-_AHEAD = 0.9  # pages fetch pairs ahead, so that a draw was among a few more or fewer pairs than are undecided
+_AHEAD = 0.9  # how far a probability that was given may be from that of the pairs that were undecided then
 _BINS = 200
 
 
@@ -75,17 +79,21 @@ class Draws:
         return float((weights * self.values(y)).sum() / weights.sum())
 
 
-def draws_of(believed: Array, rows: IntArray, probability: Array) -> Draws:
+def draws_of(believed: Array, rows: IntArray, probability: Array, by_gain: BoolArray | None = None) -> Draws:
     """Args:
     believed: (N,) q of all pairs.
     rows: (T,) the decided ones, as they were chosen.
     probability: (T,) of the draws, 0 where nothing was drawn.
+    by_gain: (T,) which were drawn by the order `gain`; None: what is given is taken for all.
     """
     here, error = believed[rows], expected_error(believed)
     pool = len(believed) - np.arange(float(len(rows)))
     rest, error_rest = (values.sum() - _before(values[rows]) for values in (believed, error))
     scale = np.maximum(error_rest, 1e-300) / pool  # mean expected error of the undecided pairs
-    by_order = (UNIFORM + (1 - UNIFORM) * error[rows] / scale) / pool
+    weighted = error_rest > 1e-9 * max(error.sum(), 1e-300)  # else they are drawn uniformly, as the order has it
+    by_order = np.where(weighted, np.minimum(UNIFORM + (1 - UNIFORM) * error[rows] / scale, pool), 1.0) / pool
+    if by_gain is not None:
+        probability = np.where(by_gain & (probability > 0), by_order, probability)
     used = probability >= _AHEAD * UNIFORM / pool
     ours = np.abs(probability / by_order - 1) <= 1 - _AHEAD
     reach = np.where(ours, _reach(believed, scale), np.stack([believed.max(), 1 - believed.min()])[:, None] / UNIFORM)

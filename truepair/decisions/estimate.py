@@ -68,7 +68,8 @@ def noise_estimate(
     believed = 1 - pairs.p_match
     y = np.array([{"mismatch": 1.0, "match": 0.0}.get(str(decision.verdict), np.nan) for decision in given])
     unsure = np.isnan(y)
-    draws = draws_of(believed, rows, np.array([decision.probability_chosen or 0.0 for decision in given]))
+    probability = np.array([decision.probability_chosen or 0.0 for decision in given])
+    draws = draws_of(believed, rows, probability, np.array([decision.chosen_by == "gain" for decision in given], bool))
     used = draws.used
     share = draws.mean(np.where(unsure, believed[rows], y))
     low = lower_end(draws, np.where(unsure, 0.0, y), 1 - level)

@@ -149,12 +149,17 @@ def _number(name: str, value: str | None, place: str) -> Any:
         raise InputError(f"{place}: {name} is {value!r}; expected a number") from error
 
 
-def _write_lines(path: Path, history: Sequence[Decision], given: Given) -> None:
+def lines_of(history: Sequence[Decision], given: Given) -> bytes:
+    """A history as JSON Lines, as `write_decisions` writes it to a .jsonl file."""
     lines = [
         json.dumps({name: value for name, value in record.items() if value is not None or name == "verdict"}) + "\n"
         for record in _records(history, given)
     ]
-    write_bytes_atomically(path, "".join(lines).encode("utf-8"))
+    return "".join(lines).encode("utf-8")
+
+
+def _write_lines(path: Path, history: Sequence[Decision], given: Given) -> None:
+    write_bytes_atomically(path, lines_of(history, given))
 
 
 def _read_lines(path: Path) -> Iterator[FileRow]:

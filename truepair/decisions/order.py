@@ -95,7 +95,8 @@ class ReviewOrder:
             weighted = error > 1e-9 * max(self._total, 1e-300)
             row = next(lines[int(weighted and self._by_error[len(self.pairs) - left])])
             here = float(self._error[row])
-            yield row, UNIFORM / left + (1 - UNIFORM) * here / error if weighted else 1 / left
+            # Differences of sums: at the last pair their quotient may be a little above 1.
+            yield row, min(1.0, UNIFORM / left + (1 - UNIFORM) * here / error) if weighted else 1 / left
             absent[row] = True
             left, error = left - 1, error - here
 

@@ -65,7 +65,7 @@ class Population:
         return cls(
             columns["pair_id"].to_pylist(),
             believed.to_numpy().astype(np.float64),
-            _digest([columns[name] for name in ("pair_id", "image", "caption")]),
+            digest_of_pairs(columns),
         )
 
 
@@ -99,6 +99,11 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
     if lacking:
         raise InputError(f"{path} lacks the column {lacking[0]}; expected the table of an audit of this version")
     return {name: table.column(name) for name in there}
+
+
+def digest_of_pairs(columns: Any) -> str:
+    """Of the ids, images and captions of a table: a table of arrow, or its columns by name."""
+    return _digest([columns[name] for name in ("pair_id", "image", "caption")])
 
 
 def _digest(columns: Sequence[Any]) -> str:

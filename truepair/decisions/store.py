@@ -154,15 +154,15 @@ class DecisionStore:
 
     def merge(self, decisions: Iterable[Decision]) -> int:
         """Take over history rows of another database, with their times, all or none; those that are here already are
-        left out. Returns how many were new. A row without a time gets the present one.
+        left out. Returns how many were new. A row without a time gets the present one, unless this person has said the
+        same of the pair before: what was imported once overrides nothing that was decided since.
         """
         with self._writing():
+            before = int(self._connection.execute("SELECT coalesce(max(number), 0) FROM decisions").fetchone()[0])
             numbers: dict[int, int] = {}
             new = 0
             for decision in decisions:
-                checked(decision)
-                same = "SELECT number FROM decisions WHERE pair_id = ? AND person = ? AND at = ?"
-                seen = self._connection.execute(same, (decision.pair_id, decision.person, decision.at)).fetchone()
+                seen = self._connection.execute(*_same(checked(decision), before)).fetchone()
                 if seen is None:
                     undoes = None if decision.undoes is None else numbers.get(decision.undoes)
                     number = self._insert(replace(decision, at=decision.at or self._now(), undoes=undoes))
@@ -243,6 +243,18 @@ class DecisionStore:
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
                 raise
+
+
+def _same(decision: Decision, before: int) -> tuple[str, tuple[Any, ...]]:
+    """Asks for the number of the row that says what a decision of another history says; without a time, of a row up to
+    `before`, so that the rows of one history stay apart.
+    """
+    whose = (decision.pair_id, decision.person)
+    if decision.at is not None:
+        return "SELECT number FROM decisions WHERE pair_id = ? AND person = ? AND at = ?", (*whose, decision.at)
+    query = """SELECT number FROM decisions WHERE pair_id = ? AND person = ? AND verdict IS ? AND caption IS ?
+        AND partner IS ? AND number <= ?"""
+    return query, (*whose, decision.verdict, decision.caption, decision.partner, before)
 
 
 def _connected(path: Path, read_only: bool) -> sqlite3.Connection:

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from truepair.data.config import DataConfig
 from truepair.data.open import Splits, load_splits
 from truepair.data.pairs import Pairs
+from truepair.decisions.files import lines_of
 from truepair.decisions.sources import Decided, load_decisions
 from truepair.errors import InputError
 from truepair.phrases import printable
 
 
-def load_decided_splits(config: DataConfig, *, seed: int, trust: bool = False) -> Splits:
+def load_decided_splits(config: DataConfig, *, seed: int, trust: bool = False, kept: Path | None = None) -> Splits:
     """`truepair.data.open.load_splits`, with the decisions that the configuration names in the training pairs.
 
     Args:
         trust: mark the pairs that people call matched as known to match, for methods that learn from such.
+        kept: as `decided_for`.
 
     Raises:
         InputError: as there; or there are no such decisions, or they are about other pairs.
     """
-    decided = None if config.decisions is None else load_decisions(config.decisions)
+    return splits_with(decided_for(config, kept), config, seed=seed, trust=trust)
+
+
+def decided_for(config: DataConfig, kept: Path | None = None) -> Decided | None:
+    """The decisions that a configuration names; None where it names none.
+
+    Args:
+        kept: where a run keeps those that it was started with; where that file is, it is read: what a configuration
+            names may have been decided on, or moved, since.
+    """
+    if config.decisions is None:
+        return None
+    return load_decisions(config.decisions if kept is None or not kept.exists() else kept)
+
+
+def splits_with(decided: Decided | None, config: DataConfig, *, seed: int, trust: bool = False) -> Splits:
+    """The splits of a configuration with these decisions; otherwise as `load_decided_splits`."""
     splits = load_splits(config, seed=seed)
     return splits if decided is None else replace(splits, train=decided_pairs(splits.train, decided, trust=trust))
+
+
+def lines_to_keep(decided: Decided) -> bytes:
+    """Decisions as a run keeps them: JSON Lines with the captions that were judged."""
+    return lines_of(decided.history, {name: ("", caption) for name, caption in decided.captions.items()})
 
 
 def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pairs:

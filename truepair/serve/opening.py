@@ -116,10 +116,10 @@ def _data_of_run(run: Run, asked: Asked) -> tuple[str, Pairs, bool]:
                 f"{run.path} was trained on {known.source}, which is not there any more; say where the data lie now "
                 "with --data"
             )
-        return known.source, _split_of(known, seed, split), split == "train"
+        return known.source, _split_of(known, seed, split, run.folder.decisions), split == "train"
     moved = replace(known, source=asked.data)
     try:
-        pairs = _split_of(moved, seed, split)
+        pairs = _split_of(moved, seed, split, run.folder.decisions)
         same = fingerprint(pairs) == ((config.get("pairs") or {}).get(split) or {}).get("fingerprint")
     except InputError:
         same = False
@@ -132,9 +132,9 @@ def _gone(source: str) -> bool:
     return not is_scenes(source) and not Path(source).exists()
 
 
-def _split_of(config: DataConfig, seed: int, split: str) -> Pairs:
+def _split_of(config: DataConfig, seed: int, split: str, kept: Path) -> Pairs:
     if split in ("train", "dev", "test"):
-        found: Pairs | None = getattr(load_decided_splits(config, seed=seed), split)
+        found: Pairs | None = getattr(load_decided_splits(config, seed=seed, kept=kept), split)
         if found is None:
             raise InputError(f"{config.source} has no split {split!r} for this run; choose another --split")
         return found

@@ -17,10 +17,11 @@ from truepair.decisions.agreement import Agreement, agreement_with
 from truepair.decisions.decision import Decision, checked, current_of
 from truepair.decisions.estimate import NoiseEstimate, noise_estimate
 from truepair.decisions.order import ReviewOrder
-from truepair.decisions.population import Population
+from truepair.decisions.population import TABLE, Population
 from truepair.decisions.store import NAME, DecisionStore
 from truepair.errors import InputError
 from truepair.serve.errors import Problem, not_found
+from truepair.serve.replaced import file_at, state_at
 from truepair.serve.table import Wanted
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Progress:
 class Review:
     """What people decide about the pairs of an audit; several threads ask at once.
 
-    The database is the truth, and other processes may write to it: every answer begins with the rows that are new.
+    The database is the truth, and other processes may write to it: every answer begins with the rows that are new. The
+    folder may be removed, and another audit made in its place: nothing is answered or kept then.
     """
 
     def __init__(self, source: Source) -> None:
@@ -65,21 +67,63 @@ class Review:
         self.source, self.path = source, source.path / NAME
         self._lock = RLock()
         self._store: DecisionStore | None = None
+        self._store_file: tuple[int, int] | None = None
+        self._population: Population | None = None
+        self._table_state: tuple[int, ...] | None = None
         self._history: list[Decision] = []
         self._latest = 0
         self._current: tuple[int, dict[str, Decision]] = (0, {})
         self._progress: Progress | None = None
         self._orders: OrderedDict[Any, tuple[ReviewOrder, IntArray | None]] = OrderedDict()
 
-    @cached_property
+    @property
     def population(self) -> Population:
-        """The pairs as the audit believed in them. Raises InputError: its table is gone or damaged."""
-        found = Population.of_audit(self.source.path)
-        if len(found) != len(self.source.table):
+        """The pairs as the audit believed in them.
+
+        Raises:
+            InputError: its table is damaged.
+            Problem: another audit stands in the folder by now; the service has to be started again.
+        """
+        with self._lock:
+            state = state_at(self.source.path / TABLE)
+            if state is None:
+                raise self._changed("is no longer in its folder")
+            if state != self._table_state:
+                self._population = self._read_table()
+                self._orders.clear()
+                self._progress, self._table_state = None, state
+            if self._population is None:
+                raise self._changed("was audited anew meanwhile")
+            return self._population
+
+    def _read_table(self) -> Population | None:
+        """The pairs as the table has them now; None where they are not those that were opened."""
+        try:
+            found = Population.of_audit(self.source.path)
+        except InputError as error:
+            if self._table_state is None:
+                raise
+            raise self._changed("has another table of pairs by now, which cannot be read") from error
+        return found if found.digest == self.source.digest else None
+
+    def _check(self) -> None:
+        """Raises as `population`, and where the database that is open is not the one in the folder."""
+        _ = self.population
+        if self._store is not None and file_at(self.path) != self._store_file:
+            raise self._changed("has its decisions no longer where they were")
+
+    def _changed(self, how: str) -> Problem:
+        return Problem(409, "audit-changed", f"{self.source.name} {how}; nothing was kept. Start the service again")
+
+    def require(self, audit: str | None) -> None:
+        """Raises Problem where decisions are about the pairs of another audit than this one; None does not ask."""
+        if audit is not None and audit != self.source.digest:
             raise Problem(
-                409, "audit-changed", f"{self.source.name} was audited anew meanwhile; start the service again"
+                409,
+                "other-audit",
+                f"these decisions are about another audit than the one that is served as {self.source.name} now; "
+                "nothing was changed. Serve that one again, or reload the page to review this one",
             )
-        return found
 
     def prepare(self) -> None:
         """Read what the first answer needs, ahead of it."""
@@ -96,26 +140,29 @@ class Review:
 
         Raises:
             InputError: a value cannot be kept, or a pair is not one of the audit's.
-            Problem: 507, nothing could be written: the disk is full, or the folder cannot be written to.
+            Problem: 507, nothing could be written: the disk is full, or the folder cannot be written to; 409, the
+                folder holds another audit by now.
         """
+        self._check()
+        rows = self.population.rows
         for decision in decisions:
             checked(decision)
             for name in (decision.pair_id, decision.partner):
-                if name is not None and name not in self.population.rows:
+                if name is not None and name not in rows:
                     raise not_found("pair", name, f"{self.source.name} does not have it; nothing was recorded")
-        with self._kept():
-            return self._writable().record_all(decisions, requests)
+        with self._writing() as store:
+            return store.record_all(decisions, requests)
 
     def undo(self, person: str, requests: Sequence[str]) -> list[Decision]:
         """Take back the last decisions of a person, one a request; what was taken back, the last one first."""
-        with self._kept():
-            store = self._writable()
+        with self._writing() as store:
             taken = [store.undo(person, request) for request in requests]
         return [decision for decision in taken if decision is not None]
 
     def history(self) -> Sequence[Decision]:
-        """All rows, oldest first."""
+        """All rows, oldest first. Raises Problem as `population`."""
         with self._lock, self._kept():
+            self._check()
             if self._store is None and self.path.exists():
                 self._writable()
             new = [] if self._store is None else self._store.history(after=self._latest)
@@ -238,10 +285,19 @@ class Review:
         best = np.argsort(-p, kind="stable")
         return [int(rows[place]) for place in best if p[place] >= 0.5 and rows[place] != row][: 2 * PROPOSED]
 
+    @contextmanager
+    def _writing(self) -> Iterator[DecisionStore]:
+        """The database; when the block has ended without an error, what it wrote stands in the folder of this audit."""
+        with self._kept():
+            self._check()
+            yield self._writable()
+            self._check()
+
     def _writable(self) -> DecisionStore:
         with self._lock:
             if self._store is None:
                 self._store = DecisionStore.open(self.path, audit=self.population.digest)
+                self._store_file = file_at(self.path)
             return self._store
 
     @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truepair.data.pairs import IntArray, Pairs
+from truepair.decisions.population import digest_of_pairs
 from truepair.errors import InputError
 from truepair.serve.errors import Problem
 from truepair.serve.pictures import Pictures
@@ -59,6 +60,11 @@ class Source:
         if self.searcher is None:
             raise Problem(409, "no-vectors", f"{self.name} cannot be searched: {self.why_not}")
         return self.searcher
+
+    @cached_property
+    def digest(self) -> str:
+        """Of ids, images and captions of the table, as decisions keep it (`truepair.decisions.population`)."""
+        return digest_of_pairs(self.table.columns)
 
     @cached_property
     def image_numbers(self) -> IntArray:

@@ -260,7 +260,7 @@ class Assembly:
         self.state.run = config_digest(config)
         if self.team.leads:
             if not resume:
-                self.folder.begin(config)
+                self.folder.begin(config, self.setup.decisions)
             self.preparation.write(self.folder.path)
         # Vectors of frozen towers are computed once, and found in the cache by the others.
         self.preparation.keep(self.pairs.texts)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from truepair.data.config import Augmentation, DataConfig, Reading
 from truepair.data.open import Splits, is_drawn, read_config, takes_encoder, with_encoder
 from truepair.data.text import Vocabulary
-from truepair.decisions.training import load_decided_splits
+from truepair.decisions.training import decided_for, lines_to_keep, splits_with
 from truepair.encoders import FIRST, resolved_name
 from truepair.encoders.hf.folder import is_model_folder
 from truepair.engines import ENGINES, engine_config
@@ -42,7 +42,8 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     team.check(job.setup.training.batch_size, job.setup.training.piece_size)
     team.told(folder.check_free if resume else folder.check_empty)  # before the data are read
     with team.first_before_the_others():
-        splits, setup = load_job(job, trust=method.least_trusted > 0)
+        kept = folder.decisions if resume else None
+        splits, setup = load_job(job, trust=method.least_trusted > 0, kept=kept)
     return fit(
         splits.train,
         method=method,
@@ -55,16 +56,18 @@ def train_job(job: Job, out: Path, *, resume: bool = False, progress: bool | Non
     )
 
 
-def load_job(job: Job, *, trust: bool = False) -> tuple[Splits, Setup]:
+def load_job(job: Job, *, trust: bool = False, kept: Path | None = None) -> tuple[Splits, Setup]:
     """The pairs of a job, and its setup with what belongs to the data.
 
     Args:
-        trust: as `load_decided_splits`.
+        trust, kept: as `load_decided_splits`.
     """
     vocabulary = None if job.data.vocabulary is None else Vocabulary.read(job.data.vocabulary)
     data = with_encoder(job.data)
-    splits = load_decided_splits(data, seed=job.setup.training.seed, trust=trust)
-    return splits, replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
+    decided = decided_for(data, kept)
+    splits = splits_with(decided, data, seed=job.setup.training.seed, trust=trust)
+    setup = replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
+    return splits, setup if decided is None else replace(setup, decisions=lines_to_keep(decided))
 
 
 def encoder_of_run(folder: Path) -> str | None:

@@ -1,6 +1,7 @@
 """A run is a folder. This file knows what lies where in it, and that nothing in it is lost or overwritten.
 
 config.json         complete, re-runnable configuration
+decisions.jsonl     what people had decided of the pairs when it began, where it was trained with decisions
 vocabulary.json     word ids, in the field's format
 metrics.jsonl       one line an epoch; the same bytes whether the run was interrupted or not
 timings.jsonl       one line an epoch: seconds and pairs per second of the session that ended it
@@ -44,6 +45,7 @@ class RunFolder:
         self.path, self.config, self.vocabulary = path, path / "config.json", path / "vocabulary.json"
         self.metrics, self.timings = path / "metrics.jsonl", path / "timings.jsonl"
         self.model, self.pairs, self.result = path / "model.safetensors", path / "pairs.parquet", path / "result.json"
+        self.decisions = path / "decisions.jsonl"
         self.checkpoint, self.lock = path / "state" / "checkpoint.safetensors", path / "state" / "lock"
 
     @property
@@ -68,10 +70,19 @@ class RunFolder:
             with self.owned():
                 pass
 
-    def begin(self, config: dict[str, Any]) -> None:
-        """Write the configuration of a new run; for the owner of the folder. A RunFolderError where something is."""
+    def begin(self, config: dict[str, Any], decisions: bytes | None = None) -> None:
+        """Write the configuration of a new run, and what people decided of its pairs; for the owner of the folder. A
+        RunFolderError where something is.
+        """
         self.check_empty()
-        write_json_atomically(self.config, config)
+        if decisions is not None:  # first: a run that has its configuration has them, too
+            write_bytes_atomically(self.decisions, decisions)
+        try:
+            write_json_atomically(self.config, config)
+        except BaseException:
+            if decisions is not None:
+                self.decisions.unlink(missing_ok=True)
+            raise
 
     def check_empty(self) -> None:
         """Refuse a folder that already holds something, but for what a run leaves that was killed before it began.
@@ -84,7 +95,8 @@ class RunFolder:
                 f"{self.path} already holds a run; nothing was changed. Choose another --out, or continue that run "
                 f"with --resume {self.path}"
             )
-        if foreign_in(self.path, self.lock):
+        ours = [self.decisions] if self.lock.exists() else []  # of a run that was killed between the two
+        if foreign_in(self.path, self.lock, *ours):
             raise RunFolderError(
                 f"{self.path} exists and is not an empty folder; nothing was changed. Choose another --out"
             )

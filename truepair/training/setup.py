@@ -32,6 +32,7 @@ class Setup:
         data: how the command line loaded the pairs (a `DataConfig` as dict), so that the run can be repeated from its
             folder; None for pairs made in Python.
         preparation: what makes batches for the engine; `with_preparation` makes it.
+        decisions: what people decided of the pairs, as the run keeps it (`RunFolder.decisions`); None: nothing.
     """
 
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -41,6 +42,7 @@ class Setup:
     word_vectors: str | None = None
     data: dict[str, Any] | None = None
     preparation: Preparation | None = None
+    decisions: bytes | None = None
 
     def with_training(self, options: dict[str, Any]) -> Setup:
         """The same setup with some training options replaced.

@@ -82,6 +82,19 @@ def test_an_encoder_that_knows_the_pairs_scores_them_as_they_are(photos, tmp_pat
     assert "zero-shot: by the vectors of knowing as they are" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("pairs", "caption"), [(1, None), (40, "9 9 9"), (12, None)])
+def test_where_hardly_a_pair_can_be_mismatched_nothing_is_claimed(photos, tmp_path, capsys, pairs, caption):
+    lines = [json.loads(line) for line in (photos / "table.jsonl").read_text().splitlines()[:pairs]]
+    few = [{**line, "caption": caption or line["caption"]} for line in lines]
+    (photos / "table.jsonl").write_text("\n".join(map(json.dumps, few)))
+    assert main(["audit", str(photos), "--out", str(tmp_path / "out"), "--quiet", "--encoder", "knowing"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "95 % interval 0.0–100.0 %" in said and "Fewer than 20 pairs could be mismatched on purpose" in said
+    assert "of 100 times" not in said and "Whether they tell anything of these pairs is not known" in said
+    assert "No sign of noise" not in said
+
+
 def test_where_it_knows_little_heads_are_trained_on_its_vectors(photos, tmp_path):
     crossfit = CrossFitting(folds=2, epochs=20, width=32, method="infonce")
     result = truepair.audit(

@@ -75,6 +75,18 @@ def test_a_run_that_judged_its_own_pairs():
     assert warnings_of(replace(judged(details={"trained_on": 0}), scored_by="run")) == []
 
 
+@pytest.mark.parametrize("two_groups", [True, False])
+def test_a_mixture_because_nothing_could_be_mismatched_on_purpose(two_groups):
+    one = made_result()
+    details = {"resampled_with_two_groups": 0.0}
+    said = only(replace(one, verdict=replace(one.verdict, two_groups=two_groups, details=details)))
+    assert "Fewer than 20 pairs could be mismatched on purpose" in said
+    assert ("that none is flagged says nothing" in said) is not two_groups
+    trained = {**details, "trained_on": len(one)}
+    said = only(replace(one, verdict=replace(one.verdict, two_groups=two_groups, details=trained)))
+    assert ("that none is flagged says nothing" in said) is not two_groups
+
+
 def test_few_known_mismatches_or_a_wide_interval():
     wide = {"noise_rate_low": 0.2, "noise_rate_high": 0.41}
     assert "21 points wide" in only(judged(**wide)) and "--synthetic-share" not in only(

@@ -17,6 +17,7 @@ from truepair.audit.scoring.by_embeddings import score_by_embeddings
 from truepair.audit.scoring.cross_fitting import cross_fit
 from truepair.audit.scoring.scored_pairs import ScoredPairs
 from truepair.audit.verdict.verdict import verdict_of_scored
+from truepair.correspondence.mixture_proportion import LEAST_SYNTHETIC
 from truepair.data.collection import EmbeddingCollection, PairsCollection
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.frozen_vectors import image_vectors, text_vectors
@@ -52,6 +53,12 @@ def score_by_encoder(
     zero_shot = score_by_embeddings(
         given, folder / "zero-shot", bank=bank, seed=seed, engine="local", workers=workers, progress=progress
     )
+    if len(zero_shot.synthetic["random"].log_odds) < LEAST_SYNTHETIC:
+        told = (
+            f"zero-shot: by the vectors of {Path(encoder.name).name} as they are. Whether they tell anything of these "
+            f"pairs is not known: fewer than {LEAST_SYNTHETIC} could be mismatched on purpose to measure by"
+        )
+        return described(zero_shot, "zero-shot", told)
     known = auroc_of(zero_shot)
     share = verdict_of_scored(zero_shot, seed=seed).noise_rate
     matched = of_matched(known, share)

@@ -77,7 +77,10 @@ def statement(result: AuditResult) -> str:
     if verdict.two_groups:
         span = f"{percent(verdict.noise_rate)} ({percent_span(verdict.noise_rate_low, verdict.noise_rate_high)})"
         return f"About {span} of {counted(size, 'pair')} look mismatched; {flagged:,} {are(flagged)} flagged."
-    found = f"No sign of noise in {counted(size, 'pair')}"
+    if "resampled_with_two_groups" in verdict.details and verdict.random is None:  # nothing was measured beside them
+        found = f"How many of {counted(size, 'pair')} are mismatched cannot be told"
+    else:
+        found = f"No sign of noise in {counted(size, 'pair')}"
     found += f": {verdict.doubt}." if verdict.doubt else "."
     if flagged:
         found += f" {counted(flagged, 'single pair')} that fit{'s' if flagged == 1 else ''} no better than chance "

@@ -17,7 +17,8 @@ def mixture_verdict(evidence: Array, *, seed: int = 0) -> Verdict:
     """What to believe of every pair: the posterior of the upper of two normal distributions of the summed evidence.
 
     Asked first is whether two groups explain the evidence better than one (BIC, and Ashman's D > 2): else nothing is
-    flagged and the noise rate is 0.
+    flagged and the noise rate is 0, with an interval up to 1: two groups that overlap look like one, and so do pairs
+    that are all mismatched.
 
     Args:
         evidence: (M, d) larger = better matched; columns are brought to the same spread and summed.
@@ -47,7 +48,7 @@ def mixture_verdict(evidence: Array, *, seed: int = 0) -> Verdict:
             flagged=np.zeros(len(score), dtype=bool),
             noise_rate=0.0,
             noise_rate_low=0.0,
-            noise_rate_high=float(np.quantile(shares, 0.975)),
+            noise_rate_high=1.0,
             two_groups=False,
             doubt=mixture.doubt,
             details=details,

@@ -78,8 +78,12 @@ class Trained:
     planes: Planes | None
 
 
-def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] | None, str]:
-    """The training images of a run and the pairs of a split, or None and the reason why they are not to be had."""
+def find_data(config: dict[str, Any], split: str, kept: Path | None = None) -> tuple[tuple[Images, Pairs] | None, str]:
+    """The training images of a run and the pairs of a split, or None and the reason why they are not to be had.
+
+    Args:
+        kept: the decisions that the run keeps (`RunFolder.decisions`).
+    """
     data = config.get("data")
     if data is None:
         return None, "the run was trained from Python and does not name its data"
@@ -87,7 +91,7 @@ def find_data(config: dict[str, Any], split: str) -> tuple[tuple[Images, Pairs] 
     if not is_drawn(source) and not Path(source).exists():
         return None, f"its data, {source}, are not there any more"
     try:
-        splits = load_decided_splits(read_config(data), seed=config["training"]["seed"])
+        splits = load_decided_splits(read_config(data), seed=config["training"]["seed"], kept=kept)
     except (InputError, TypeError) as error:
         return None, f"its data cannot be read any more ({error})"
     pairs: Pairs | None = getattr(splits, split)
@@ -204,7 +208,7 @@ def inspect_labels(
     folder = RunFolder(run)
     table, config = read_label_table(folder), folder.read_config()
     say("data")
-    data, missing = find_data(config, split)
+    data, missing = find_data(config, split, folder.decisions)
     images, trained = None, None
     if data is not None:
         images, pairs = data

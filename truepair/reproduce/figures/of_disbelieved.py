@@ -73,7 +73,7 @@ def training_pairs(runs: Sequence[RunFolder], source: str) -> Pairs:
     """The pairs that the runs were trained on, with the truth; an InputError where some are of others."""
     job, _ = read_job(runs[0].path)
     data = with_encoder(replace(job.data, source=source))
-    pairs = load_decided_splits(data, seed=job.setup.training.seed).train
+    pairs = load_decided_splits(data, seed=job.setup.training.seed, kept=runs[0].decisions).train
     for run in runs:
         table = read_pair_table(run.pairs, ["image_index", "text_index"])
         for column, own in (("image_index", pairs.image_index), ("text_index", pairs.text_index)):

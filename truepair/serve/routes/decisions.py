@@ -22,6 +22,12 @@ SCREEN = 100
 Verdict = Literal["match", "mismatch", "unsure"]
 Named = Annotated[str | None, Query(max_length=200, description="name of an audit; the first by default")]
 Person = Annotated[str, Query(max_length=200, description="who reviews")]
+Digest = Annotated[
+    str | None,
+    Field(
+        max_length=100, description="digest of the audit's pairs, as /decisions/next says: that of others is refused"
+    ),
+]
 Name = Annotated[
     str, Field(min_length=1, max_length=100, description="of this request, drawn at random: sent again, it counts once")
 ]
@@ -47,6 +53,7 @@ class Judgements(BaseModel):
     """Decisions, kept all or not at all."""
 
     source: str | None = Field(None, max_length=200, description="name of an audit; the first by default")
+    audit: Digest = None
     decisions: list[Judgement] = Field(min_length=1, max_length=MOST)
 
 
@@ -61,6 +68,7 @@ class TakingBack(BaseModel):
     """Taking back the last decisions of a person."""
 
     source: str | None = Field(None, max_length=200, description="name of an audit; the first by default")
+    audit: Digest = None
     id: Name
     person: str = Field(min_length=1, max_length=200)
     count: int = Field(1, ge=1, le=MOST, description="how many decisions")
@@ -123,6 +131,7 @@ class ComingPairs(BaseModel):
     """What to review next."""
 
     source: str
+    audit: str = Field(description="digest of the audit's pairs; sent back, decisions reach no other audit of the name")
     left: int = Field(description="undecided pairs in this order")
     pairs: list[Coming]
 
@@ -159,6 +168,7 @@ class State(BaseModel):
     """How far a review is."""
 
     source: str
+    audit: str = Field(description="digest of the audit's pairs")
     latest: int
     pairs: int
     decided: int
@@ -174,6 +184,7 @@ def router(service: Service) -> APIRouter:
     def record(given: Judgements) -> Recorded:
         """Keep decisions. When the answer comes, they are on the disk; without an answer, send the same again."""
         review = service.review(given.source)
+        review.require(given.audit)
         requests = [each.id for each in given.decisions]
         if len(set(requests)) < len(requests):
             raise Problem(400, "same-id", "two decisions have one id; draw an id for each")
@@ -184,6 +195,7 @@ def router(service: Service) -> APIRouter:
     def undo(given: TakingBack) -> TakenBack:
         """Take back the last decisions of a person: what was thought before counts again."""
         review = service.review(given.source)
+        review.require(given.audit)
         requests = [f"{given.id}/{place}" for place in range(given.count)]
         return TakenBack(taken_back=_kept(review.undo(given.person, requests)), latest=review.latest)
 
@@ -242,7 +254,7 @@ def router(service: Service) -> APIRouter:
             Coming(pair=Pair(**pair), place=place, chosen_by=chosen_by, probability_chosen=probability)
             for pair, (place, probability) in zip(told, found, strict=True)
         ]
-        return ComingPairs(source=review.source.name, left=left, pairs=pairs)
+        return ComingPairs(source=review.source.name, audit=review.source.digest, left=left, pairs=pairs)
 
     @routes.get("/decisions/progress")
     def progress(source: Named = None) -> State:
@@ -253,6 +265,7 @@ def router(service: Service) -> APIRouter:
         estimate: dict[str, Any] = asdict(found.estimate)
         return State(
             source=review.source.name,
+            audit=review.source.digest,
             latest=found.latest,
             pairs=found.pairs,
             decided=found.estimate.decided,

@@ -19,6 +19,7 @@ class SourceState(BaseModel):
     name: str = Field(description="what requests know it by")
     kind: str = Field(description="run or audit")
     data: str | None = Field(description="name of its data; null where these are not at hand")
+    audit: str | None = Field(description="digest of an audit's pairs, by which decisions know it; null for a run")
     pairs: int
     images: int | None
     pictures: bool = Field(description="whether pictures can be shown")
@@ -50,6 +51,7 @@ def router(service: Service) -> APIRouter:
                 name=source.name,
                 kind=source.kind,
                 data=None if source.pairs is None else source.pairs.name,
+                audit=source.digest if source.kind == "audit" else None,
                 pairs=len(source.table),
                 images=None if source.pairs is None else len(source.pairs.images),
                 pictures=source.pictures is not None and source.pictures.any,

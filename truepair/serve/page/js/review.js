@@ -3,6 +3,7 @@
 import { announce, errorBox, make } from "./elements.js";
 import { controls, nameForm } from "./review/controls.js";
 import { Session } from "./review/session.js";
+import { waitingElsewhere } from "./review/outbox.js";
 import { VERDICTS, helpDialog } from "./review/words.js";
 import { SCREEN, gridOfPairs } from "./review/grid.js";
 import { onePair } from "./review/one.js";
@@ -29,6 +30,7 @@ export function mount(root, context) {
   let looked = null;
 
   const trouble = make("div", { class: "trouble", role: "alert" });
+  const refusal = make("div", { class: "refusal", role: "alert" });
   const last = make("p", { class: "last", role: "status" });
   const stage = make("div", { class: "stage" });
   const panel = progressPanel();
@@ -48,7 +50,7 @@ export function mount(root, context) {
   };
   const one = onePair(acts);
   const grid = gridOfPairs(acts);
-  const desk = make("div", { class: "desk" }, make("div", {}, trouble, stage, last), panel.element);
+  const desk = make("div", { class: "desk" }, make("div", {}, refusal, trouble, stage, last), panel.element);
   root.append(bar.element, desk, help);
 
   async function start() {
@@ -62,7 +64,8 @@ export function mount(root, context) {
       return;
     }
     stage.replaceChildren(make("p", { class: "soft" }, "Opening …"));
-    const mine = new Session({ ...settings, person, ahead: settings.view === "grid" ? SCREEN : AHEAD }, { progress: panel.show, others, waiting, refused });
+    const { audit } = audits.find((source) => source.name === settings.source);
+    const mine = new Session({ ...settings, audit, person, ahead: settings.view === "grid" ? SCREEN : AHEAD }, { progress: panel.show, others, waiting, refused, gone });
     session = mine;
     try {
       await mine.begin();
@@ -100,7 +103,10 @@ export function mount(root, context) {
   }
 
   function fail(error, again) {
-    trouble.replaceChildren(errorBox(error), make("button", { type: "button", onclick: () => { trouble.replaceChildren(); again(); } }, "Try again"));
+    const act = error.type === "other-audit"
+      ? make("button", { type: "button", onclick: () => location.reload() }, "Reload the page")
+      : make("button", { type: "button", onclick: () => { trouble.replaceChildren(); again(); } }, "Try again");
+    trouble.replaceChildren(errorBox(error), act);
   }
 
   function render() {
@@ -226,8 +232,28 @@ export function mount(root, context) {
     );
   }
 
-  function refused(error) {
-    trouble.replaceChildren(errorBox(error));
+  /** Stays until it is read: what waits and what is told of it comes and goes beside it. */
+  function refused({ count, error }) {
+    const many = count === 1 ? "1 decision was refused and is not kept." : `${count} decisions were refused and are not kept.`;
+    refusal.append(make("div", { class: "notice error" }, `${many} ${error.message} `, make("button", { type: "button", class: "small", onclick: (event) => event.target.parentElement.remove() }, "Hide")));
+  }
+
+  function gone(error) {
+    fail(error, start);
+  }
+
+  /** What was decided about audits that are not served now: it is sent when they are, unless it is thrown away. */
+  function elsewhere() {
+    const { count, names, discard } = waitingElsewhere(audits);
+    if (!count) return;
+    const many = count === 1 ? "1 decision about another audit waits" : `${count} decisions about other audits wait`;
+    const box = make("div", { class: "notice" }, `${many} in this browser (${names.join(", ")}), to be sent when it is served at this address again. `);
+    box.append(
+      make("button", { type: "button", class: "small", onclick: () => box.remove() }, "Hide"),
+      " ",
+      make("button", { type: "button", class: "small", onclick: () => { discard(); box.remove(); } }, "Throw away"),
+    );
+    refusal.append(box);
   }
 
   function onkey(event) {
@@ -255,6 +281,7 @@ export function mount(root, context) {
     event.preventDefault();
   }
 
+  elsewhere();
   document.addEventListener("keydown", onkey);
   stage.addEventListener("click", (event) => {
     // After a click, keys are about the pair again and not about the button.

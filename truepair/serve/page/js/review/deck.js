@@ -12,9 +12,9 @@ function item(pair, chosen = {}) {
 }
 
 export class Deck {
-  /** `asked`: what /decisions/next is asked for, `source` and `person` among it. */
-  constructor(asked, ahead = AHEAD) {
-    Object.assign(this, { asked, ahead, items: [], byId: new Map(), at: -1, filling: null, ended: false });
+  /** `asked`: what /decisions/next is asked for, `source` and `person` among it; `audit`: digest of its pairs. */
+  constructor(asked, audit, ahead = AHEAD) {
+    Object.assign(this, { asked, audit, ahead, items: [], byId: new Map(), at: -1, filling: null, ended: false });
   }
 
   get current() {
@@ -66,6 +66,7 @@ export class Deck {
   }
 
   take(answer) {
+    if (answer.audit !== this.audit) throw otherAudit(this.asked.source);
     for (const coming of answer.pairs) this.add(coming.pair, coming);
     this.ended = answer.pairs.length === 0;
   }
@@ -120,6 +121,13 @@ export class Deck {
     }
     return touched;
   }
+}
+
+/** An error: the pairs on this page are not those of the audit that is served by now. */
+export function otherAudit(source) {
+  const error = new Error(`Another audit is served as ${source} now. Reload the page to review it.`);
+  error.type = "other-audit";
+  return error;
 }
 
 /** The part of a decision that is shown; null where it was taken back. */

@@ -7,18 +7,41 @@ const PREFIX = "truepair.waiting.";
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
 
-export class Outbox {
-  /** `kept(entry, answer)`: it is on the disk. `changed({ waiting, error })`: how many decisions wait, and why. */
-  constructor(source, { kept, changed, refused }) {
-    Object.assign(this, { source, kept, changed, refused, entries: [], error: null, wait: FIRST_WAIT, sending: null, tried: null });
-    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).sort()) {
-      try {
-        const entry = JSON.parse(localStorage.getItem(key));
-        if (entry.source === source) this.entries.push({ ...entry, key });
-      } catch {
-        localStorage.removeItem(key);
-      }
+/** All that wait in this browser, the oldest first: { key, source, audit, decisions }. */
+function stored() {
+  const found = [];
+  for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).sort()) {
+    try {
+      const entry = JSON.parse(localStorage.getItem(key));
+      if (Array.isArray(entry.decisions)) found.push({ ...entry, key });
+    } catch {
+      localStorage.removeItem(key);
     }
+  }
+  return found;
+}
+
+/** Whether an entry is about an audit; those of earlier versions tell its name alone. */
+const about = (entry, source, audit) => entry.source === source && (entry.audit ?? audit) === audit;
+
+/** Decisions that wait for audits that are not among those that are served; `discard` deletes them. */
+export function waitingElsewhere(audits) {
+  const entries = stored().filter((entry) => !audits.some(({ name, audit }) => about(entry, name, audit)));
+  return {
+    count: entries.reduce((sum, entry) => sum + entry.decisions.length, 0),
+    names: [...new Set(entries.map((entry) => entry.source))],
+    discard() { for (const { key } of entries) localStorage.removeItem(key); },
+  };
+}
+
+export class Outbox {
+  /**
+   * `audit`: digest of its pairs; another audit of the name takes none of these decisions.
+   * `kept(entry, answer)`: it is on the disk. `changed({ waiting, error })`: how many decisions wait, and why.
+   */
+  constructor(source, audit, { kept, changed, refused }) {
+    Object.assign(this, { source, audit, kept, changed, refused, entries: [], error: null, wait: FIRST_WAIT, sending: null, tried: null });
+    this.entries = stored().filter((entry) => about(entry, source, audit));
     if (this.entries.length) this.send();
   }
 
@@ -32,7 +55,7 @@ export class Outbox {
     const entry = { source: this.source, decisions: named, key: `${PREFIX}${String(Date.now()).padStart(15, "0")}.${named[0].id}` };
     this.entries.push(entry);
     try {
-      localStorage.setItem(entry.key, JSON.stringify({ source: entry.source, decisions: named }));
+      localStorage.setItem(entry.key, JSON.stringify({ source: this.source, audit: this.audit, decisions: named }));
     } catch {
       // The browser's own store is full or closed: the decision waits in memory.
     }
@@ -59,7 +82,7 @@ export class Outbox {
       const entry = this.entries[0];
       this.sending = this.tried = entry;
       try {
-        const answer = await post("/decisions", { source: this.source, decisions: entry.decisions });
+        const answer = await post("/decisions", { source: this.source, audit: this.audit, decisions: entry.decisions });
         this.done(entry);
         this.kept(entry, answer);
       } catch (error) {

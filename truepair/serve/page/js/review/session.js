@@ -1,24 +1,27 @@
 // One person's review of one audit in this tab: the pairs, the decisions on their way, and what others decide meanwhile.
 
 import { get, post } from "../api.js";
-import { Deck, standing } from "./deck.js";
+import { Deck, otherAudit, standing } from "./deck.js";
 import { Outbox, randomId } from "./outbox.js";
 
 const EVERY = 2000;
 const SOON = 120;
 
 export class Session {
-  /** `settings`: source, person, order, again, chosen, words, ahead. `tell`: progress, others, waiting, refused. */
+  /**
+   * `settings`: source, audit (digest of its pairs), person, order, again, chosen, words, ahead.
+   * `tell`: progress, others, waiting, refused, gone (the audit is another by now).
+   */
   constructor(settings, tell) {
-    const { source, person, order, again, chosen, words, ahead } = settings;
+    const { source, audit, person, order, again, chosen, words, ahead } = settings;
     const part = order === "facet" ? { ...chosen, words } : {};
     this.tell = tell;
     this.settings = settings;
-    this.deck = new Deck({ source, person, order, again: again || undefined, ...part }, ahead);
+    this.deck = new Deck({ source, person, order, again: again || undefined, ...part }, audit, ahead);
     this.latest = 0;
     this.own = new Set();
     this.batches = [];
-    this.outbox = new Outbox(source, {
+    this.outbox = new Outbox(source, audit, {
       kept: (entry, answer) => this.kept(entry, answer),
       changed: (state) => tell.waiting({ count: state.waiting, error: state.error }),
       refused: (entry, error) => this.refused(entry, error),
@@ -50,8 +53,8 @@ export class Session {
       pair_id: one.pair.pair_id, verdict, person, caption, partner, seconds, chosen_by: one.chosen_by, probability_chosen: one.probability,
     }));
     this.mark(decisions);
-    this.batches.push(decisions.length);
-    this.outbox.add(decisions);
+    const { key } = this.outbox.add(decisions);
+    this.batches.push({ key, count: decisions.length });
   }
 
   mark(decisions) {
@@ -67,14 +70,18 @@ export class Session {
     this.soon = setTimeout(() => this.look(), SOON);
   }
 
+  /** It was not kept: there is nothing to take back, and who judged has to know. */
   refused(entry, error) {
-    this.tell.refused(error);
-    for (const { pair_id } of entry.decisions) this.stand(pair_id).catch(() => {});
+    this.batches = this.batches.filter((batch) => batch.key !== entry.key);
+    this.tell.refused({ count: entry.decisions.length, error });
+    for (const { pair_id } of entry.decisions) {
+      this.stand(pair_id).then(() => this.tell.others([this.deck.byId.get(pair_id)], [])).catch(() => {});
+    }
   }
 
   /** Take the last decision back, or all that were made at once. Ids of the pairs, the last one first. */
   async undo() {
-    const count = this.batches.pop() || 1;
+    const batch = this.batches.pop() || { count: 1 };
     const unsent = this.outbox.takeBack();
     if (unsent) {
       const ids = unsent.decisions.map((decision) => decision.pair_id).reverse();
@@ -82,19 +89,19 @@ export class Session {
       for (const id of ids) if (this.deck.byId.has(id)) this.deck.byId.get(id).mine = null;
       return ids;
     }
-    const { source, person } = this.settings;
+    const { source, audit, person } = this.settings;
     const until = Date.now() + 5000;
     while (this.outbox.waiting && Date.now() < until) await new Promise((done) => setTimeout(done, 30));
     if (this.outbox.waiting) {
-      this.batches.push(count);
+      this.batches.push(batch);
       throw new Error("The decisions before are not kept yet; they are sent again, then this one can be taken back.");
     }
-    const request = { source, id: randomId(), person, count };
+    const request = { source, audit, id: randomId(), person, count: batch.count };
     let answer;
     try {
       answer = await post("/decisions/undo", request);
     } catch (error) {
-      this.batches.push(count);
+      this.batches.push(batch);
       throw error;
     }
     const ids = [...new Set(answer.taken_back.map((kept) => kept.pair_id))];
@@ -119,7 +126,7 @@ export class Session {
   }
 
   async look() {
-    const { source, person } = this.settings;
+    const { source, audit, person } = this.settings;
     if (this.looking || this.closed) {
       this.again = true;
       return;
@@ -129,6 +136,7 @@ export class Session {
     try {
       const state = await get("/decisions/progress", { source });
       if (this.closed) return;
+      if (state.audit !== audit) throw otherAudit(source);
       if (state.latest !== this.told) this.tell.progress(state);
       this.told = state.latest;
       if (state.latest > this.latest) {
@@ -138,8 +146,11 @@ export class Session {
         const touched = this.deck.takeIn(foreign.filter((kept) => kept.person !== person || !this.unsent(kept.pair_id)));
         this.tell.others(touched, [...new Set(foreign.filter((kept) => kept.person !== person).map((kept) => kept.person))]);
       }
-    } catch {
-      // The next look tells; decisions that wait are told of by the outbox.
+    } catch (error) {
+      // Else the next look tells; decisions that wait are told of by the outbox.
+      if (!["other-audit", "audit-changed"].includes(error.type) || this.closed) return;
+      this.watch(false);
+      this.tell.gone(error);
     } finally {
       this.looking = false;
       if (this.again && !this.closed) this.soon = setTimeout(() => this.look(), SOON);
