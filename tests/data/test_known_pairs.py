@@ -1,5 +1,7 @@
 """Pairs known to match: drawn among the matched ones, or listed in a file; what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,15 @@ def test_listed_pairs_are_looked_up_by_id(tiny, tmp_path):
     pairs, file = truepair.load(tiny), tmp_path / "known.txt"
     file.write_text("3\n\n 17\n")
     assert np.flatnonzero(with_known_pairs(pairs, str(file), seed=0).trusted).tolist() == [3, 17]
+
+
+@pytest.mark.parametrize(("mark", "space"), [("\ufeff", ""), ("", ""), ("", " "), ("\ufeff", " ")])
+def test_a_mark_before_the_first_line_and_ids_with_spaces(tiny, tmp_path, mark, space):
+    """A table whose fields stand behind ", " has ids that begin with a space; they may be listed without it."""
+    pairs, file = truepair.load(tiny), tmp_path / "known.txt"
+    named = replace(pairs, pair_ids=[f" {row}.png#0 " if row % 2 else f"{row}.png#0" for row in range(len(pairs))])
+    file.write_text(f"{mark}{space}3.png#0\n4.png#0\n{space}7.png#0{space}\n", encoding="utf-8")
+    assert np.flatnonzero(with_known_pairs(named, str(file), seed=0).trusted).tolist() == [3, 4, 7]
 
 
 def test_what_cannot_be_known_is_refused(tiny, tmp_path):

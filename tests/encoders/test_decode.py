@@ -1,5 +1,6 @@
 """Decoding: large JPEG files at a part of their size, everything else as it is."""
 
+import struct
 from io import BytesIO
 from pathlib import Path
 
@@ -146,3 +147,53 @@ def test_squares_of_any_size_are_decoded_at_twice_their_side_at_least(tmp_path: 
         assert found.shape == (side, side, 3)
         assert np.abs(found.astype(int) - np.asarray(whole)).mean() < 3
     assert np.array_equal(decode.resized(noise(1), 7), np.asarray(Image.fromarray(noise(1)).resize((7, 7))))
+
+
+def block(orientation: int, *tags: tuple[int, int, bytes]) -> bytes:
+    """An EXIF block with further tags: (number, type, four bytes of value)."""
+    entries = sorted([(0x0112, 3, struct.pack("<HH", orientation, 0)), *tags])
+    listed = b"".join(struct.pack("<HHI", number, kind, 1) + value for number, kind, value in entries)
+    return b"Exif\0\0II*\0" + struct.pack("<IH", 8, len(entries)) + listed + bytes(4)
+
+
+ODD = (0x0128, 2, b"a\0\0\0")  # a unit of resolution that is a letter, not a number
+XMP = b'<x:xmpmeta tiff:Orientation="%d"/>'
+
+
+@pytest.mark.parametrize("orientation", range(10))
+def test_turned_pictures_are_those_of_pillow(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    for name, file in modes():
+        with Image.open(file) as image:
+            if image.format == "JPEG" and image.mode == "RGB" and max(image.size) < 768:
+                image.load()
+                turned = file_of(image, "PNG", exif=exif)
+                assert np.array_equal(read_picture(turned), read_whole(turned)), name
+            if image.format == "PNG" and max(image.size) < 768:
+                transparency = {k: v for k, v in image.info.items() if k == "transparency"}
+                turned = file_of(image, "PNG", exif=exif, **transparency)
+                assert np.array_equal(read_picture(turned), read_whole(turned)), name
+    for kind in ("JPEG", "WEBP", "TIFF"):
+        turned = file_of(scene(70, 50), kind, exif=exif)
+        assert np.array_equal(read_picture(turned), read_whole(turned)), kind
+    if orientation in range(1, 9):
+        turned = file_of(scene(70, 50), xmp=XMP % orientation)
+        assert np.array_equal(read_picture(turned), read_whole(turned)), "XMP"
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize(
+    "exif", [b"Exif\0\0garbage!", b"garbage", b"Exif\0\0II*\0\xff\xff\xff\x7f", b"Exif\0\0MM\0*\0"]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_damaged_block_is_none(kind, exif):
+    plain, damaged = file_of(scene(70, 50), kind), file_of(scene(70, 50), kind, exif=exif)
+    assert np.array_equal(read_picture(damaged), read_picture(plain))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_odd_tags_do_not_matter(kind):
+    sound, odd = (file_of(scene(70, 50), kind, exif=block(6, *tags)) for tags in ((), (ODD,)))
+    assert read_picture(odd).shape == (70, 50, 3)
+    assert np.array_equal(read_picture(odd), read_picture(sound))

@@ -46,18 +46,19 @@ def drawn(pairs: Pairs, count: int, seed: int) -> BoolArray:
 
 
 def listed(pairs: Pairs, path: Path) -> BoolArray:
-    """(N,) bool: the pairs whose ids a file holds."""
+    """(N,) bool: the pairs whose ids a file holds, with or without spaces around them: ids may begin with one."""
     try:
-        lines = read_file(path).decode("utf-8", errors="replace").splitlines()
+        lines = read_file(path).decode("utf-8-sig", errors="replace").splitlines()
     except OSError as error:
         raise InputError(
             f"--clean-pairs is {path}, which cannot be read ({error.strerror}); expected a file with the id of a pair "
             "that is known to match a line, or how many to draw"
         ) from error
-    rows = {name: row for row, name in enumerate(pairs.ids())}
+    ids = pairs.ids()
+    rows = {name.strip(): row for row, name in enumerate(ids)} | {name: row for row, name in enumerate(ids)}
     chosen = np.zeros(len(pairs), dtype=np.bool_)
     for number, line in enumerate(lines, 1):
-        name = line.strip()
+        name = next((name for name in (line, line.rstrip(), line.strip()) if name in rows), line.strip())
         if not name:
             continue
         if name not in rows:

@@ -149,7 +149,7 @@ def _decoded(file: BinaryIO, square: int | None, shortest: int | None, least: in
 
 
 def _shrunk(file: BinaryIO, square: int | None, side: int, *, as_is: bool) -> NDArray[np.uint8]:
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     # Blocks that malloc gives back to the system: smaller ones each thread would keep.
     Image.core.set_block_size(_BLOCK)  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ def _shrunk(file: BinaryIO, square: int | None, side: int, *, as_is: bool) -> ND
         upright: Image.Image = opened
         decode_small(upright, side)
         upright.load()
-        ImageOps.exif_transpose(upright, in_place=True)
+        upright = _turned(upright)
         if upright.mode.startswith(("I", "F")):
             upright = _eight_bits(upright)
         if upright.mode == "RGB" and not upright.has_transparency_data:
@@ -172,6 +172,25 @@ def _shrunk(file: BinaryIO, square: int | None, side: int, *, as_is: bool) -> ND
             return np.asarray(flat.resize((square, square), Image.Resampling.BICUBIC))
         flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         return np.asarray(flat)
+
+
+def _turned(image: Image.Image) -> Image.Image:
+    """A loaded picture as its EXIF block (or XMP) says it is to be held; as it is where that cannot be read.
+
+    Pillow's own `exif_transpose` writes the block again, and fails at any odd tag in it, though the pixels are sound.
+    """
+    from PIL import ExifTags, Image
+
+    turn = Image.Transpose
+    turns = (
+        *(turn.FLIP_LEFT_RIGHT, turn.ROTATE_180, turn.FLIP_TOP_BOTTOM),
+        *(turn.TRANSPOSE, turn.ROTATE_270, turn.TRANSVERSE, turn.ROTATE_90),
+    )
+    try:
+        method = dict(enumerate(turns, start=2)).get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # a damaged block makes Pillow raise nearly anything
+        method = None
+    return image if method is None else image.transpose(method)
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

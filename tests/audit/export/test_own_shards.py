@@ -158,3 +158,20 @@ def test_half_a_letter_in_a_list_stays_utf8(tmp_path: Path, audited: Audited, mo
     found, _, _ = read(own / "a.tar")["k.json"]
     assert json.loads(found.decode("utf-8")) == {"captions": ["grün", "cut \ud83d"]}
     assert open_source(own, progress=False).captions(0, 9) == collection.captions(0, 2)
+
+
+def test_shards_of_several_folders_open_as_they_stand(
+    tmp_path: Path, audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
+    for number, folder in enumerate(("b", "a")):
+        write(tmp_path / "in" / folder / "0.tar", [(f"{folder}.{end}", data) for end, data in sample(number)])
+    collection = open_source(f"{tmp_path / 'in'}/{{b,a}}/0.tar", progress=False)
+    (own,) = export(audited(collection, [], source=tmp_path / "in"), tmp_path / "out", ["own"])
+    again = open_source(own, progress=False)
+    assert isinstance(again, ShardCollection)
+    count = len(collection)
+    assert (again.captions(0, 9), again.ids(0, 9)) == (collection.captions(0, count), collection.ids(0, count))
+    (own / "weights.jsonl").write_text('{"image": "a.png", "caption": "words"}\n')
+    with pytest.raises(InputError):
+        open_source(own, progress=False)

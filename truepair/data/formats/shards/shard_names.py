@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -9,7 +10,10 @@ from pathlib import Path
 
 from truepair.data.splits import NAMES, named
 from truepair.errors import InputError
+from truepair.files import open_file
 
+WEIGHTS = "weights.jsonl"
+"""Beside exported shards: a line for each kept pair, with its shard."""
 _MOST_SHARDS = 100_000
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
@@ -19,12 +23,13 @@ _PREFIX = re.compile(r"([A-Za-z]+)($|[^A-Za-z])")
 def find_shards(source: str | Path) -> list[Path] | None:
     """The tar files of a source, in order; None where it means none.
 
-    A .tar file; a folder with .tar files in it, by name; or a pattern that ends in .tar, with `*`, `?`, `[…]`, and
+    A .tar file; a folder with .tar files in it, by name; an own export of shards that lay in several folders, in their
+    order; or a pattern that ends in .tar, with `*`, `?`, `[…]`, and
     webdataset's braces: `train-{000000..000003}.tar`, `{train,dev}-0.tar`. Files that braces name need not be there.
     """
     path, text = Path(source), str(source)
     if path.is_dir():
-        return sorted(found for found in path.glob("*.tar") if found.is_file()) or None
+        return sorted(found for found in path.glob("*.tar") if found.is_file()) or _of_export(path) or None
     if not text.endswith(".tar"):
         return None
     if path.is_file():
@@ -37,6 +42,19 @@ def find_shards(source: str | Path) -> list[Path] | None:
     if not any(shard.is_file() for shard in shards):
         raise InputError(f"{source}: no such file; expected a .tar file, or a pattern that finds some. Check the path")
     return shards
+
+
+def _of_export(folder: Path) -> list[Path]:
+    """The shards in the folders of an own export, as its `weights.jsonl` lists them; none where there is no such file,
+    or it is something else.
+    """
+    try:
+        with open_file(folder / WEIGHTS) as file:
+            names = dict.fromkeys(json.loads(line)["shard"] for line in file)
+        found = [folder / name for name in names if name.endswith(".tar") and ".." not in Path(name).parts]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+    return [shard for shard in found if shard.is_relative_to(folder) and shard.is_file()]
 
 
 def splits_of(shards: list[Path]) -> tuple[str, ...]:

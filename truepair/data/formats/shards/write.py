@@ -19,6 +19,7 @@ import numpy as np
 
 from truepair.data.columns import find_captions
 from truepair.data.formats.json_text import json_text
+from truepair.data.formats.shards.shard_names import WEIGHTS
 from truepair.data.formats.shards.shard_samples import OBJECT, key_of
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.selection import Selection
@@ -44,7 +45,7 @@ def write_shards(collection: ShardCollection, selection: Selection, folder: Path
     collection.check_pairs_are_of_files()
     folders = [shard.absolute().parent for shard in collection.shards]
     root = Path(os.path.commonpath(folders))
-    with (folder / "weights.jsonl").open("w", encoding="utf-8", newline="\n") as weights:
+    with (folder / WEIGHTS).open("w", encoding="utf-8", newline="\n") as weights:
         for number, shard in enumerate(collection.shards):
             samples = _samples(collection, selection, number)
             name = (folders[number] / shard.name).relative_to(root)
