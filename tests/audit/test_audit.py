@@ -1,6 +1,7 @@
 """`truepair.audit` from pairs to files: what it returns, what it writes, and that it goes on where it stopped."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -104,6 +105,26 @@ def test_proposals_and_engine_may_change_and_nothing_else(audited, tiny):
     assert contents(out) == before
     again = truepair.audit(pairs, out, options=AuditOptions(bank=64, rematch=1), crossfit=crossfit, progress=False)
     assert len(again.rematch.rows) <= 1
+
+
+def test_work_may_be_deleted_once_it_is_finished(tiny, tmp_path):
+    """The same audit is made anew beside what was decided; another one is refused as if work/ were there."""
+    out = tmp_path / "out"
+    truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
+    (out / "decisions.sqlite").write_text("what people decided")
+    shutil.rmtree(out / "work")
+    before = contents(out)
+    with pytest.raises(RunFolderError, match="holds an audit of other pairs; nothing was changed"):
+        truepair.audit(truepair.load(tiny).take(np.arange(90)), out, **QUICK_OPTIONS, progress=False)
+    assert contents(out) == before
+    truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
+    after = contents(out)
+    assert {name for name in before if after[name] != before[name]} <= {"summary.json", "report.html"}  # times in them
+    shutil.rmtree(out / "work")
+    older = {name: value for name, value in summary_of(out).items() if name != "identity"}
+    (out / "summary.json").write_text(json.dumps(older))
+    with pytest.raises(RunFolderError, match="holds no audit that can go on"):
+        truepair.audit(truepair.load(tiny), out, **QUICK_OPTIONS, progress=False)
 
 
 @pytest.mark.parametrize("kind", ["run", "file"])

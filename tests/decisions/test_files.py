@@ -162,6 +162,7 @@ def test_rows_that_cannot_be_taken_over(audit, tmp_path, capsys, text, said):
     [
         ("d.txt", b"", "ends in .txt; expected .parquet, .csv, .jsonl, .json"),
         ("d.csv", b"\xff\xfe", "is no UTF-8 text"),
+        ("d.csv", b"", "is empty; expected a table with the columns pair_id and verdict"),
         ("d.jsonl", b"{}\n", "line 1 has no pair_id"),
         ("d.jsonl", b"[1]\n", "line 1 is no JSON object"),
         ("d.parquet", b"PAR1", "is no parquet table"),

@@ -88,7 +88,8 @@ def audit(
     made = None if encoder is None else encoder_of(encoder)
     scorer, told = scorer_for(collection, run, options, crossfit, made), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
-        folder.begin(identity_of(scorer, run))
+        identity = identity_of(scorer, run)
+        folder.begin(identity)
         with told.step("score"):
             scored = scorer.score(folder.work / scorer.folder, progress=told)
         with told.step("verdict"):
@@ -127,6 +128,7 @@ def audit(
             scores=None if mismatched is None else scores_against(verdict, mismatched),
             seconds=told.seconds,
             options={**asked, **scorer.options},
+            identity=identity,
             people=found,
         )
         if out is not None:

@@ -1,6 +1,7 @@
 """The folder of an audit: its results, and in `work/` what it needs again when it goes on after a stop.
 
-`work/audit.json` says which audit it is. A folder that holds anything else is never written to.
+`work/audit.json` says which audit it is, and so does `summary.json` once it is finished: `work/` may be deleted then. A
+folder that holds anything else is never written to.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from truepair.audit.scoring.scorers import Scorer
-from truepair.errors import RunFolderError
+from truepair.errors import InputError, RunFolderError
 from truepair.files import clear_leftovers, foreign_in, locked, read_json_object, write_json_atomically
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
+SUMMARY = "summary.json"
 VERSION = 2
 """Of what `work/` holds; an audit that an older version began cannot go on."""
 _FREE = ("rematch", "keep", "engine", "workers")
@@ -29,19 +31,30 @@ class AuditFolder:
     def __init__(self, path: Path) -> None:
         self.path, self.work, self.export = path, path / "work", path / "export"
         self.mark, self.lock = self.work / "audit.json", self.work / "lock"
+        self.summary = path / SUMMARY
         self.export_note = self.work / "export.json"
 
     @property
     def begun(self) -> bool:
         return self.mark.exists()
 
+    def finished(self) -> dict[str, Any] | None:
+        """What a finished audit here says of itself in its summary; None where there is none, or an older one."""
+        if not self.summary.is_file():
+            return None
+        try:
+            found = read_json_object(self.summary, "the figures of an audit").get("identity")
+        except InputError:
+            return None
+        return found if isinstance(found, dict) else None
+
     def check(self) -> None:
         """Refuse, with a RunFolderError, what is no folder, or one that holds something, but no audit."""
-        if self.begun:
+        if self.begun or self.finished() is not None:
             return
         if foreign_in(self.path, self.lock, *(self.work / name for name in ("crossfit", "scores", "run"))):
             raise RunFolderError(
-                f"{self.path} is not empty and holds no audit; nothing was changed. Choose another --out"
+                f"{self.path} is not empty and holds no audit that can go on; nothing was changed. Choose another --out"
             )
 
     @contextmanager
@@ -63,8 +76,10 @@ class AuditFolder:
         """
         self.check()
         wanted = json.loads(json.dumps(identity))
+        found = self.finished()
         if self.begun:
             found = read_json_object(self.mark, "what an audit wrote", error=RunFolderError)
+        if found is not None:
             if found.get("version") != VERSION:
                 raise RunFolderError(
                     f"{self.path} holds an audit of another version of truepair, whose scores cannot be read; nothing "

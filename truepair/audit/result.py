@@ -152,6 +152,7 @@ class AuditResult:
         seconds: step → time, for the summary.
         options: what the audit was asked for, complete enough to repeat it.
         people: what people decided, where decisions were given.
+        identity: what tells the audit from others (`audit.folder.identity_of`), JSON values; None: made by hand.
     """
 
     collection: Collection
@@ -170,6 +171,7 @@ class AuditResult:
     seconds: dict[str, float] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     people: People | None = None
+    identity: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

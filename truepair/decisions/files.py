@@ -131,6 +131,8 @@ def _read_csv(path: Path) -> Iterator[FileRow]:
     csv.field_size_limit(10**7)
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        if not reader.fieldnames:
+            raise InputError(f"{path} is empty; expected a table with the columns {' and '.join(_LEAST)} at least")
         for number, record in enumerate(reader, start=1):
             place = f"{path}, row {number}"
             if None in record:

@@ -59,6 +59,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
         "decisions": None if result.people is None else result.people.facts(),
         "seconds": result.seconds,
         "options": result.options,
+        "identity": result.identity,
         "columns": {name: text for name, (_, text) in columns_of(result).items()},
     }
     return {name: plain(value) for name, value in facts.items()}

@@ -60,7 +60,7 @@ export function mount(root, context) {
     desk.hidden = !person;
     if (!person) {
       stage.replaceChildren();
-      desk.before(nameForm(named));
+      if (!root.querySelector(".name-form")) desk.before(nameForm(named));
       return;
     }
     stage.replaceChildren(make("p", { class: "soft" }, "Opening …"));
@@ -76,8 +76,11 @@ export function mount(root, context) {
     if (session !== mine) return;
     trouble.replaceChildren();
     last.replaceChildren();
-    if (settings.view === "grid") nextScreen();
-    else render();
+    if (settings.view === "grid") return void nextScreen();
+    render();
+    if (visible && bar.element.contains(document.activeElement) && document.activeElement.matches("select")) {
+      one.element.focus({ preventScroll: true }); // what was chosen is there: keys are about the pair now
+    }
   }
 
   function named(name) {
@@ -257,7 +260,7 @@ export function mount(root, context) {
   }
 
   function onkey(event) {
-    if (!visible || !session || help.open || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (!visible || !session || help.open || event.isComposing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const { target, key } = event;
     if (target.matches?.("textarea, select, input:not([type=checkbox])")) return;
     if ((key === " " || key === "Enter") && target.closest?.("button, a, summary, input")) return;

@@ -105,6 +105,7 @@ export function onePair(acts) {
       ),
     );
     area.addEventListener("keydown", (event) => {
+      if (event.isComposing) return; // Enter ends a word of an input method, not the caption
       if (event.key === "Enter" && !event.shiftKey) {
         event.preventDefault();
         save("mismatch");

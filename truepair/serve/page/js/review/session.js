@@ -1,6 +1,7 @@
 // One person's review of one audit in this tab: the pairs, the decisions on their way, and what others decide meanwhile.
 
 import { get, post } from "../api.js";
+import { Batches } from "./batches.js";
 import { Deck, otherAudit, standing } from "./deck.js";
 import { Outbox, randomId } from "./outbox.js";
 
@@ -20,7 +21,7 @@ export class Session {
     this.deck = new Deck({ source, person, order, again: again || undefined, ...part }, audit, ahead);
     this.latest = 0;
     this.own = new Set();
-    this.batches = [];
+    this.batches = new Batches(source, audit, person);
     this.outbox = new Outbox(source, audit, {
       kept: (entry, answer) => this.kept(entry, answer),
       changed: (state) => tell.waiting({ count: state.waiting, error: state.error }),
@@ -72,7 +73,7 @@ export class Session {
 
   /** It was not kept: there is nothing to take back, and who judged has to know. */
   refused(entry, error) {
-    this.batches = this.batches.filter((batch) => batch.key !== entry.key);
+    this.batches.drop(entry.key);
     this.tell.refused({ count: entry.decisions.length, error });
     for (const { pair_id } of entry.decisions) {
       this.stand(pair_id).then(() => this.tell.others([this.deck.byId.get(pair_id)], [])).catch(() => {});
