@@ -28,6 +28,7 @@ from benchmarks import (
     bench_ranks,
     bench_review,
     bench_serve,
+    bench_start,
     bench_training,
     bench_transport,
     bench_two_stage,
@@ -40,6 +41,7 @@ from truepair.reproduce.report import put_text
 RESULTS = Path("results/bench.json")
 
 BENCHMARKS: dict[str, tuple[str, Any]] = {
+    "start": ("A new process, up to its first step of AdamW", bench_start),
     "training": (f"One training step, batch {bench_training.BATCH}", bench_training),
     "local": ("SGR and SAF against the loop over captions", bench_local),
     "disncl": (
