@@ -45,12 +45,12 @@ PRINTED = Preset(
         **COMMON,
         "method.heads": "three layers alone take twice the epochs where features are trained from scratch",
         "method.parts": "spread out, no closeness is had by shrinking; it is the exclusive part that has to give way",
-        "method.warm_up_negatives": "hardest negatives learn noise from the start: products at 40 % stop in epoch 3, with "
-        "0.02 % of the pairs clean",
+        "method.warm_up_negatives": "hardest negatives learn noise from the start: products at 40 % stop in epoch 3, "
+        "with 0.02 % of the pairs clean",
         "method.part_noise": "without noise a discriminator tells unit vectors apart whatever they hold",
         "method.head_rate": "the loss after the warm-up is larger; smaller steps keep what was learned",
-        "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned: at the full rate "
-        "products at 40 % fall from dev rSum 168 to 5 in the first epoch after it, and the run stops",
+        "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned: at the full "
+        "rate products at 40 % fall from dev rSum 168 to 5 in the first epoch after it, and the run stops",
         "method.least_clean": "a run whose clean set dies out is stopped",
     },
     idle={"warm_up_least": "warm_up_negatives"},
