@@ -7,6 +7,7 @@ from torch import Tensor
 
 from truepair.errors import InputError
 from truepair.losses.info_nce import info_nce
+from truepair.losses.products import products
 from truepair.losses.similarity_matrix import check_labels, check_similarity, check_temperature
 
 
@@ -54,8 +55,7 @@ def intra_modal_consistency(
     check_temperature(temperature)
     labels = labels.detach().to(image_similarity)
     # Sums of up to B products feed an exponential: bfloat16 would round them by whole units.
-    with torch.autocast(image_similarity.device.type, enabled=False):
-        agreement = (image_similarity * labels.square()) @ text_similarity.to(image_similarity).T
+    agreement = products(image_similarity * labels.square(), text_similarity)
     within = -torch.log_softmax(agreement / temperature, dim=1).diagonal()
     return labels * within if believed else within
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from truepair.errors import InputError
+from truepair.losses.products import products
 from truepair.methods.auxiliary import AuxiliaryNetworks
 
 
@@ -22,9 +23,7 @@ class Prototypes(nn.Module):
 
     def forward(self, encodings: Tensor) -> Tensor:
         """(B, D) unit rows → (B, K) cosines, never in bf16, whose steps of 1/256 would blur them."""
-        with torch.autocast(encodings.device.type, enabled=False):
-            cosines: Tensor = encodings @ normalize(self.vectors, dim=1).T
-        return cosines
+        return products(encodings, normalize(self.vectors, dim=1))
 
 
 class AuxiliaryPrototypes(AuxiliaryNetworks):
