@@ -118,7 +118,7 @@ class Forward:
             return self.networks[0].similarity
         return torch.stack([network.similarity for network in self.networks]).mean(dim=0)
 
-    @property
+    @cached_property
     def largest(self) -> float | None:
         """The largest S there can be where the model learns with a scale of its own: it times the method's τ."""
         import torch
