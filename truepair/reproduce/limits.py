@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
     if job.method != "truepair":
         raise InputError(f"{options.run} is a run of --method {job.method}; what is told here goes into truepair alone")
     torch.set_num_threads(threads or 1)
-    splits, setup = load_job(job)
+    splits, setup = load_job(job, kept=RunFolder(options.run).decisions)
     method = ToldTruePair(TruePairConfig(**job.method_options), options.told, truth_of(splits.train))
     begun = RunFolder(options.out).config.exists()
     fit(splits.train, method=method, dev=splits.dev, test=splits.test, out=options.out, setup=setup, resume=begun)

@@ -12,7 +12,7 @@ from typing import Any
 from truepair import __version__
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.noise import inject_noise
-from truepair.data.open import load_splits
+from truepair.data.open import is_drawn, load_splits
 from truepair.data.pairs import Pairs
 from truepair.device import resolve_device, threads
 from truepair.engines.config import GlobalConfig
@@ -69,7 +69,7 @@ def run_demo(
     out = Path(out)
     parts = parts_of(source, epochs, noise, seed, model)
     check_folder(out, parts)
-    say(f"Drawing the pictures of {source} …" if source.startswith("scenes") else f"Reading {source} …")
+    say(f"Drawing the pictures of {source} …" if is_drawn(source) else f"Reading {source} …")
     clean, dev, test = load_three(source, seed)
     noisy = inject_noise(clean, noise, seed=seed)
     say(f"{len(noisy):,} training pairs of {len(noisy.images):,} pictures; {100 * noise:g} % of them get mismatched")
