@@ -217,15 +217,19 @@ def test_a_full_disk_keeps_decisions_in_the_browser_and_sends_them_again(browser
         assert [decision.pair_id for decision in kept(folder)] == [name(place) for place in range(3)]
 
 
+def two_wait_offline(page):
+    page.context.set_offline(True)
+    page.keyboard.press("a")
+    page.keyboard.press("a")
+    page.get_by_text("2 decisions wait in this browser").wait_for()
+
+
 def test_a_lost_network_loses_no_decision(browser, address, folder):
     with page_of(browser, address) as page:
         begin(page)
         page.keyboard.press("x")
         wait_for(page, 1)
-        page.context.set_offline(True)
-        page.keyboard.press("a")
-        page.keyboard.press("a")
-        page.get_by_text("2 decisions wait in this browser").wait_for()
+        two_wait_offline(page)
         assert len(kept(folder)) == 1
         page.context.set_offline(False)
         wait_for(page, 3)
@@ -277,10 +281,7 @@ def test_decisions_wait_for_their_own_audit_and_reach_no_other_of_its_name(brows
         begin(page)
         page.keyboard.press("x")
         wait_for(page, 1)
-        page.context.set_offline(True)
-        page.keyboard.press("a")
-        page.keyboard.press("a")
-        page.get_by_text("2 decisions wait in this browser").wait_for()
+        two_wait_offline(page)
         service.sources, service._reviews = second, {}  # as after a stop and a start with another folder
         page.context.set_offline(False)
         page.get_by_text("about another audit than the one that is served as audit now").wait_for()
