@@ -40,6 +40,8 @@ PRINTED = Preset(
         "the diagonal of the plan is forbidden for all noisy pairs; in the released code unless the option of the "
         "noise rate is 0, so never on CC152K",
         "ε is in units of the range of the costs; there of the cost itself, which is at most 1",
+        "how the beta mixture is fitted: to the larger likelihood of two starts, that of the released codes and the "
+        "likeliest cut of the losses",
         CLIPPING,
     ),
     not_expressed=(
