@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # `as`: handed on
     from truepair.data.pairs import Pairs as Pairs
     from truepair.data.pairs import Texts as Texts
     from truepair.engines.ensemble_model import EnsembleModel as EnsembleModel
+    from truepair.errors import DivergedError as DivergedError
     from truepair.errors import InputError as InputError
     from truepair.errors import RunFolderError as RunFolderError
     from truepair.errors import TrainingError as TrainingError
@@ -60,7 +61,7 @@ _NAMES = {
     "data.open": ("load", "open"),
     "data.pairs": ("Images", "Pairs", "Texts"),
     "engines.ensemble_model": ("EnsembleModel",),
-    "errors": ("InputError", "RunFolderError", "TrainingError", "TruepairError"),
+    "errors": ("DivergedError", "InputError", "RunFolderError", "TrainingError", "TruepairError"),
     "evaluation": ("evaluate",),
     "evaluation.two_stage": ("TwoStage", "evaluate_two_stage"),
     "loops.criterion": ("Criterion",),

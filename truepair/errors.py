@@ -7,6 +7,9 @@ Every message names the place (file, row, option), what was found, what was expe
 class TruepairError(Exception):
     """Base of every error that truepair raises on purpose; the command line prints it without a traceback."""
 
+    exit_code = 2
+    """Of a command that ends with it."""
+
 
 class InputError(TruepairError, ValueError):
     """Something the user handed over (a file, an array, an option) cannot be used as it is."""
@@ -17,4 +20,12 @@ class RunFolderError(TruepairError):
 
 
 class TrainingError(TruepairError):
-    """Training cannot go on (for example, the loss is no longer finite)."""
+    """Training cannot go on (for example, another of its processes is gone)."""
+
+
+class DivergedError(TrainingError):
+    """Training diverged: the loss is no longer finite, or nothing is left to learn from. The same command would do so
+    again.
+    """
+
+    exit_code = 3

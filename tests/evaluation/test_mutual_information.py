@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from truepair.errors import InputError, TrainingError
+from truepair.errors import DivergedError, InputError
 from truepair.evaluation import jensen_shannon_information, mine
 from truepair.evaluation.mutual_information import (
     _corrected_loss,
@@ -283,5 +283,5 @@ def test_impossible_options_are_refused(estimator: Any, option: str, value: floa
 
 
 def test_divergence_is_an_error() -> None:
-    with pytest.raises(TrainingError, match="learning_rate"):
+    with pytest.raises(DivergedError, match="learning_rate"):
         mine(*gaussians(0.5, 1, 100), learning_rate=1e30, steps=5)

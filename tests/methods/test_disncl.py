@@ -13,7 +13,7 @@ from truepair.engines.config import GlobalConfig
 from truepair.engines.regions_and_words import InputSizes
 from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.engines.subspaces import Parts
-from truepair.errors import InputError, TrainingError
+from truepair.errors import DivergedError, InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
 from truepair.methods.disncl.disentanglers import DISENTANGLERS, InformationBottleneck, gaussian_divergence
@@ -132,7 +132,7 @@ def test_a_run_that_loses_its_clean_set_is_stopped():
     method, memory = prepared()
     memory.write("clean", None, torch.zeros(PAIRS))
     method.finish_epoch(position(5), memory)  # the warm-up may
-    with pytest.raises(TrainingError, match=r"epoch 6 only 0\.00 %"):
+    with pytest.raises(DivergedError, match=r"epoch 6 only 0\.00 %"):
         method.finish_epoch(position(6), memory)
 
 

@@ -72,6 +72,17 @@ def test_differences_are_paired_by_seed():
     assert changed("ugncl", each, {**rows, "ugncl": rows["ugncl"][:2]}, "result.test.rsum") == "−10.0 (one seed)"
 
 
+def test_a_setting_that_diverges_says_so_and_is_no_difference():
+    (each,) = (one for one in truepair.as_printed("ugncl").departures if one.option == "method.tolerance")
+    gone = [{**record("ugncl-tolerance", seed, 0.0), "diverged": {"epoch": 3 + seed}} for seed in (0, 1)]
+    whole = [record("ugncl", 0, 200.0)]
+    assert changed("ugncl", each, {"ugncl": whole, "ugncl-tolerance": gone}, "result.test.rsum") == (
+        "diverges in epoch 3 or 4"
+    )
+    rows = {"ugncl": [*whole, gone[1]], "ugncl-tolerance": [record("ugncl-tolerance", 0, 190.0), record("x", 1, 9.0)]}
+    assert changed("ugncl", each, rows, "result.test.rsum") == "−10.0 (one seed)"
+
+
 def test_every_method_has_its_page_and_its_line():
     pages = method_pages(Filled(TABLE, []))
     assert set(pages) == {"methods.md", *(f"methods/{name}.md" for name in METHODS)}

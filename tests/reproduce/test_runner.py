@@ -103,6 +103,18 @@ def test_a_failing_cell_says_which_and_why_and_leaves_no_record(tmp_path):
     assert not results.exists()
 
 
+def test_a_run_that_diverged_is_a_record_of_when_and_why_and_is_not_run_again(tiny, tmp_path, monkeypatch):
+    (cell,) = grid(settings=f"{SMALL} --learning-rate 1e30 --batch-size 8", epochs=2)
+    results, places = tmp_path / "results.jsonl", Places(tiny.parent, tmp_path / "runs")
+    run_cells([cell], results, places, jobs=1)
+    (kept,) = read_records(results)
+    assert kept["diverged"]["epoch"] == 1 and kept["epochs"] == [] and "result" not in kept
+    assert kept["diverged"]["said"].startswith("training diverged in epoch 1, batch ")
+    assert kept["options"]["training"]["learning_rate"] == 1e30 and str(tmp_path) not in json.dumps(kept)
+    monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **__: pytest.fail("it is there already"))
+    run_cells([cell], results, places, jobs=1)
+
+
 def test_class_labels_keep_their_map(tmp_path):
     import numpy as np
 

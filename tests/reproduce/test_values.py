@@ -67,6 +67,20 @@ def test_figures_that_are_not_there_leave_row_or_table_out():
     assert text.count("|---") == 3
 
 
+def test_a_run_that_diverged_is_named_in_its_own_part_alone():
+    gone = [
+        {**record("crcl", 0.4, 2, 0.0, data=data), "diverged": {"epoch": 3, "said": "CRCL diverged."}}
+        for data in ("toy", "other")
+    ]
+    runs = [*RECORDS, record("crcl", 0.4, 0, 240.0, data="other"), record("crcl", 0.4, 1, 250.0, data="other")]
+    table = filled([*runs, *gone]).table
+    text = values(section({"origin": "crcl"}, per="data"), Filled(table, runs, gone))
+    toy, other = text.split("2 runs on `other`")
+    sentence = "`{}-crcl-0.4-2` diverged, so it is not in the tables: CRCL diverged."
+    assert toy.count("diverged, ") == other.count("diverged, ") == 1
+    assert sentence.format("toy") in toy and sentence.format("other") in other
+
+
 def test_what_is_kept_is_a_share_of_the_oracle_and_of_clean_infonce():
     text = values(section({"kept": ["crcl"]}), filled())
     assert text.splitlines()[2:] == [

@@ -19,7 +19,7 @@ from truepair.data.pairs import Images, Pairs, Texts
 from truepair.data.text import Vocabulary
 from truepair.engines.config import GlobalConfig
 from truepair.engines.global_engine import GlobalEngine
-from truepair.errors import InputError, RunFolderError, TrainingError, TruepairError
+from truepair.errors import DivergedError, InputError, RunFolderError, TruepairError
 from truepair.methods.truepair.method import TruePair
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.jobs import Job, train_job
@@ -227,7 +227,7 @@ def test_diverging_training_stops_with_the_remedy(noisy, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "truepair.losses.info_nce", lambda similarity, temperature: similarity.diagonal() * float("nan")
     )
-    with pytest.raises(TrainingError, match="learning-rate"):
+    with pytest.raises(DivergedError, match="learning-rate"):
         truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
     assert not (tmp_path / "run" / "result.json").exists()
     assert not (tmp_path / "run" / "model.safetensors").exists()
@@ -294,7 +294,7 @@ def test_config_is_complete_json(noisy, tmp_path):
 
 
 def test_training_that_really_diverges_stops_with_the_remedy(noisy, tmp_path):
-    with pytest.raises(TrainingError, match="diverged in epoch 1.*--learning-rate.*1e\\+30"):
+    with pytest.raises(DivergedError, match="diverged in epoch 1.*--learning-rate.*1e\\+30"):
         truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **{**QUICK, "learning_rate": 1e30})
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
@@ -316,7 +316,7 @@ def test_an_infinite_gradient_never_reaches_the_parameters(noisy, tmp_path, monk
         "truepair.losses.info_nce", lambda s, temperature: Steep.apply(info_nce(s, temperature=temperature))
     )
     for clip in (2.0, 0.0):
-        with pytest.raises(TrainingError, match="gradient norm"):
+        with pytest.raises(DivergedError, match="gradient norm"):
             truepair.fit(noisy, method="infonce", out=tmp_path / str(clip), setup=SMALL, clip=clip, **QUICK)
 
 

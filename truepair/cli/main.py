@@ -27,8 +27,8 @@ from truepair.errors import TruepairError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code: 0 done, 2 an error the user can correct, 130 interrupted, 141 nobody reads
-    what is printed any more.
+    """Run one command; the exit code: 0 done, 2 an error the user can correct, 3 training diverged, 130 interrupted,
+    141 nobody reads what is printed any more.
     """
     given = sys.argv[1:] if arguments is None else arguments
     warnings.formatwarning = lambda message, *_, **__: f"truepair: {message}\n"
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except TruepairError as error:
         print(f"truepair: error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
     except OSError as error:  # of a name that nothing else has looked at, such as one of 5,000 characters
         name = str(error.filename or "a file")
         shown = name if len(name) < 300 else f"{name[:80]} … ({len(name):,} characters)"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from truepair.data.pairs import Array
-from truepair.errors import InputError, TrainingError
+from truepair.errors import DivergedError, InputError
 from truepair.losses.information import jensen_shannon
 from truepair.seeding import generator, torch_seeded
 
@@ -60,7 +60,7 @@ def mine(
     Raises:
         InputError: the lengths differ, rows or columns are too few, there are more than two dimensions, a value is not
             a real number, not finite or too large (the message names its row), or an option is out of its range.
-        TrainingError: the network diverged, for which the learning rate must be far too high.
+        DivergedError: the network diverged, for which the learning rate must be far too high.
     """
     return _estimate(x, y, _DonskerVaradhan(), _Options(seed, steps, learning_rate))
 
@@ -117,7 +117,7 @@ def _estimate(x: Tensor | Array, y: Tensor | Array, objective: _Objective, optio
         shifts = _marginal_shifts(len(held_out.x), ESTIMATE_PAIRS, generator(options.seed, "information estimate"))
         value = objective.value(*_apply(statistic, held_out, shifts))
     if math.isnan(value):
-        raise TrainingError(f"the network diverged; choose a learning_rate below {options.learning_rate}")
+        raise DivergedError(f"the network diverged; choose a learning_rate below {options.learning_rate}")
     return max(value, 0.0)
 
 

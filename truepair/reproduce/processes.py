@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from truepair.errors import InputError
+from truepair.errors import DivergedError, InputError
 
 _running: set[subprocess.Popen[str]] = set()
 """The children of this process, of all its threads."""
@@ -18,7 +18,7 @@ _running: set[subprocess.Popen[str]] = set()
 
 def truepair(*words: str, module: str = "truepair") -> str:
     """Run a command of the package on one thread; returns what it printed. An InputError with what it said if it
-    failed.
+    failed, a DivergedError where training diverged.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", module, *words]
@@ -35,7 +35,8 @@ def truepair(*words: str, module: str = "truepair") -> str:
         finally:
             _running.discard(process)
     if process.returncode:
-        raise InputError(said.strip()[-2000:])
+        failure = DivergedError if process.returncode == DivergedError.exit_code else InputError
+        raise failure(said.strip()[-2000:])
     return printed
 
 

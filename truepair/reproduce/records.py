@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ def read_records(path: Path) -> list[Record]:
             raise InputError(f"{path}, line {number}: a second record of {name}; delete one of them")
         found[name] = record
     return [found[name] for name in sorted(found)]
+
+
+def finished_and_diverged(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+    """Records of runs that came to their end, and of those that diverged, which have no figures."""
+    parted: tuple[list[Record], list[Record]] = [], []
+    for record in records:
+        parted["diverged" in record].append(record)
+    return parted
 
 
 def figure_of(record: Record, path: str) -> float | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
 from truepair.reproduce.published.page import check_of_print
-from truepair.reproduce.records import text_of
+from truepair.reproduce.records import finished_and_diverged, text_of
 from truepair.reproduce.render.ablation import ablation
 from truepair.reproduce.render.ablation_beside_print import ablation_beside_print
 from truepair.reproduce.render.against import against
@@ -84,7 +84,7 @@ def fill(root: Path, name: str) -> Filled:
     others = {record["name"] for record in records} - {cell.name for cell in table.cells}
     if others:
         raise InputError(f"{path} holds {min(others)}, which is no run of the table; delete its line, or add a grid")
-    return Filled(table, records)
+    return Filled(table, *finished_and_diverged(records))
 
 
 def put_text(path: Path, marker: str, text: str, *, check: bool = False) -> list[str]:

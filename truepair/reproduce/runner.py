@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from truepair import __version__
 from truepair.cluster import connected, result_of, task_of
-from truepair.errors import InputError, TruepairError
+from truepair.errors import DivergedError, InputError, TruepairError
 from truepair.reproduce.cells import Cell, Places
 from truepair.reproduce.processes import ended_together
 from truepair.reproduce.records import keep_record, read_records
@@ -45,7 +45,7 @@ def run_cell(cell: Cell, results: Path, places: Places) -> None:
     """Run one cell and keep its record; an InputError says which cell failed, and why."""
     try:
         figures = cell.measure(places)
-    except InputError as error:
+    except (InputError, DivergedError) as error:
         raise InputError(f"{cell.name} failed: {error}") from error
     head = {"name": cell.name, "cell": cell.facts, "command": cell.command}
     keep_record(results, {**head, "truepair": __version__, "date": time.strftime("%Y-%m-%d"), **figures})

@@ -7,7 +7,7 @@ sources × rows × noise rates × seeds, each of a kind of cells), and the secti
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -60,10 +60,11 @@ class Table:
 
 
 class Filled(NamedTuple):
-    """A table with the records it has, by name."""
+    """A table with the records it has, by name: of finished runs, and of those that diverged."""
 
     table: Table
     records: list[Record]
+    diverged: Sequence[Record] = ()
 
 
 @dataclass(frozen=True)

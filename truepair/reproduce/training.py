@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from truepair.errors import DivergedError
 from truepair.reproduce.cells import Cell, Context, Places, Record, train
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder, read_lines
@@ -73,18 +74,30 @@ def training_cells(
 
 
 def measure_training(folder: str, data: str, options: list[str], places: Places) -> Record:
-    return trained_record(train(places.source(data), options, places.runs / folder))
+    """The record of a finished run, or of one that diverged: in which epoch, and what was said."""
+    path = places.runs / folder
+    try:
+        return trained_record(train(places.source(data), options, path))
+    except DivergedError as error:
+        run = RunFolder(path)
+        said = str(error).splitlines()[-1].removeprefix("truepair: error: ").replace(str(path), path.name)
+        return record_of(run, {"diverged": {"epoch": len(read_lines(run.metrics)) + 1, "said": said}})
 
 
 def trained_record(run: RunFolder) -> Record:
     """What is kept of a finished run: its options, its figures, its cost, and a line an epoch."""
+    return record_of(run, {"result": json.loads(run.result.read_text(encoding="utf-8"))})
+
+
+def record_of(run: RunFolder, outcome: Record) -> Record:
+    """What is kept of a run, with how it ended."""
     config = run.read_config()
     if isinstance(model := config["model"].get("encoder"), str):
         config["model"]["encoder"] = Path(model).name  # wherever it lay
     return {
         "options": {name: config[name] for name in ("method", "model", "augmentation", "training") if name in config},
         "threads": config["threads"],
-        "result": json.loads(run.result.read_text(encoding="utf-8")),
+        **outcome,
         **cost_of([run]),
         "epochs": [epoch_of(line) for line in read_lines(run.metrics)],
     }

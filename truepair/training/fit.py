@@ -125,7 +125,7 @@ def fit(
     Raises:
         InputError: something is wrong with the pairs or options; known before training starts.
         RunFolderError: `out` holds a run already, or (with `resume`) another one.
-        TrainingError: the loss is no longer finite.
+        DivergedError: the loss is no longer finite.
         KeyboardInterrupt: on Ctrl-C or SIGTERM, once a checkpoint is written.
     """
     setup = (setup or Setup()).with_training(training)

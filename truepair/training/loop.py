@@ -15,7 +15,7 @@ from truepair.data.batch import EpochBatches, PairBatch, Share, batch_count, pai
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
-from truepair.errors import InputError, TrainingError
+from truepair.errors import DivergedError, InputError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
 from truepair.seeding import torch_seeded
 from truepair.training.config import RATE_SCALE, TrainingConfig
@@ -87,7 +87,7 @@ class Training:
 
         Raises:
             KeyboardInterrupt: asked to stop; the checkpoint is written.
-            TrainingError: the loss is no longer finite; the last checkpoint stays as it was.
+            DivergedError: the loss is no longer finite; the last checkpoint stays as it was.
         """
         stages = self.method.stages(self.config.epochs, self.config.decay_epoch)
         if self.team.leads:
@@ -268,9 +268,9 @@ class Training:
             self.method.auxiliary.follow(state.engine, state.auxiliary, position)
         return value
 
-    def _diverged(self, state: TrainingState, position: EpochPosition, what: str) -> TrainingError:
+    def _diverged(self, state: TrainingState, position: EpochPosition, what: str) -> DivergedError:
         sound = f" {self.folder.path} holds the last sound checkpoint." if self.folder.checkpoint.exists() else ""
-        return TrainingError(
+        return DivergedError(
             f"training diverged in epoch {position.overall}, batch {state.cursor.step}: {what}. Lower --learning-rate "
             f"(now {self.learning_rate:g}).{sound}"
         )

@@ -16,7 +16,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.division import Part
 from truepair.correspondence.mutual_best import mutual_best
-from truepair.errors import TrainingError
+from truepair.errors import DivergedError
 from truepair.losses import hardness, hinge_ranking, soft_alignment, soft_margin, trusted_ranking
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
 from truepair.methods.disncl.as_printed import PRINTED
@@ -102,10 +102,10 @@ class DisNCL(Method):
         return terms
 
     def finish_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        """Raises TrainingError: after the warm-up hardly any pair is its own best any more."""
+        """Raises DivergedError: after the warm-up hardly any pair is its own best any more."""
         share = float(memory.read("clean").mean())
         if position.epoch > self.config.warm_up_epochs and share < self.config.least_clean:
-            raise TrainingError(
+            raise DivergedError(
                 f"DisNCL diverged: in epoch {position.overall} only {100 * share:.2f} % of the pairs were each other's "
                 f"best in their batch (least_clean: {100 * self.config.least_clean:g} %), so there is nothing left to "
                 "learn from. Lower the learning rate, or warm up longer"

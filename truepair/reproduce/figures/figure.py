@@ -17,7 +17,7 @@ from truepair.reproduce.figures.from_runs import corrected_labels, histograms, p
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
 from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.figures.of_proposals import precision_of_proposals
-from truepair.reproduce.records import read_records
+from truepair.reproduce.records import finished_and_diverged, read_records
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
 
@@ -96,7 +96,7 @@ def chosen(spec: FigureSpec, rows: Mapping[str, str], results: Path) -> list[Rec
     found = [
         record
         for row in rows
-        for record in read_records(results / f"{spec.table}.jsonl")
+        for record in finished_and_diverged(read_records(results / f"{spec.table}.jsonl"))[0]
         if {**record["cell"], "method": row} == record["cell"] | spec.where
     ]
     if not found:

@@ -5,6 +5,7 @@ changes; and the page that lists them (`docs/methods.md`).
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from truepair.methods import METHODS, build_method
 from truepair.methods.preset import Preset
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of
+from truepair.reproduce.records import figure_of, finished_and_diverged
 from truepair.reproduce.tables import Filled
 from truepair.training.as_printed import AsPrinted, Departure, as_printed
 
@@ -43,8 +44,8 @@ MEASURED = {
 
 def method_pages(shown: Filled) -> Mapping[str, str]:
     """The text of every page, by its path below `docs/`."""
-    rows = {record["cell"]["method"]: [] for record in shown.records}  # type: dict[str, list[Record]]
-    for record in shown.records:
+    rows: dict[str, list[Record]] = defaultdict(list)
+    for record in (*shown.records, *shown.diverged):
         rows[record["cell"]["method"]].append(record)
     pages = {f"methods/{name}.md": page(name, rows) for name in METHODS}
     return {"methods.md": LIST + "".join(f"{line}\n" for line in map(listed, METHODS)), **pages}
@@ -85,7 +86,7 @@ def page(name: str, rows: Mapping[str, list[Record]]) -> str:
 
 def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator[str]:
     """The defaults that differ, each with its reason and, where it was measured, what the printed one changes."""
-    base = rows.get(printed.name, [])
+    base, _ = finished_and_diverged(rows.get(printed.name, []))
     figure = next((name for name in MEASURED if base and figure_of(base[0], name) is not None), None)
     if figure is not None:
         what, _ = MEASURED[figure]
@@ -107,10 +108,14 @@ def row_of(name: str, option: str) -> str:
 
 
 def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure: str) -> str:
-    """The paired difference over the seeds that both have; – where none was run."""
+    """The paired difference over the seeds that both have; – where none was run; or where the runs stop."""
     row = row_of(name, each.option)
+    base, _ = finished_and_diverged(rows.get(name, []))
+    runs, diverged = finished_and_diverged(rows.get(row, []))
+    if stops := sorted({record["diverged"]["epoch"] for record in diverged}):
+        return f"diverges in epoch {' or '.join(map(str, stops))}"
     found, against = (
-        {record["cell"]["seed"]: figure_of(record, figure) for record in rows.get(which, [])} for which in (row, name)
+        {record["cell"]["seed"]: figure_of(record, figure) for record in records} for records in (runs, base)
     )
     differences = [found[seed] - against[seed] for seed in sorted(found.keys() & against.keys())]  # type: ignore[operator]
     if not differences:

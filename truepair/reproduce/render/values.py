@@ -21,9 +21,12 @@ def values(section: Section, shown: Filled) -> str:
     """The parts of a section, once for each value of `section.per`."""
     parts = [*parts_of(section.head, shown)]
     for value in dict.fromkeys(run.facts.get(section.per) for run in shown.table.cells):
-        here = [record for record in shown.records if record["cell"].get(section.per) == value]
+        here, diverged = (
+            [record for record in records if record["cell"].get(section.per) == value]
+            for records in (shown.records, shown.diverged)
+        )
         names = {section.per: section.options.get("names", {}).get(value, value)}
-        parts += parts_of(section.parts, Filled(shown.table, here), names) if here else []
+        parts += parts_of(section.parts, Filled(shown.table, here, diverged), names) if here else []
     return "\n\n".join(parts)
 
 
@@ -39,6 +42,7 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
         title = [part["title"].format(**names or {})] if "title" in part and "recalls" not in part else []
         if "origin" in part:
             yield origin(records, part["origin"], part.get("remark", ""))
+            yield from map(stopped, shown.diverged)
         elif "recalls" in part:
             for rate in rates:
                 yield part["title"].format(rate=percent(rate))
@@ -134,6 +138,11 @@ def origin(records: list[Record], example: str, remark: str) -> str:
         f"{len(records)} runs on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} hours of "
         f"training on one CPU thread each. One of them: `{shown['command']}`."
     )
+
+
+def stopped(record: Record) -> str:
+    """What is said of a run that diverged."""
+    return f"`{record['name']}` diverged, so it is not in the tables: {record['diverged']['said']}"
 
 
 def divisions(section: Section, *filled: Filled) -> str:
