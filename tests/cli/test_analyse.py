@@ -36,7 +36,6 @@ OPTIONS = {
     "subspace_width": 8,
     "hidden_width": 16,
     "given_weight": 0.75,
-    "part_noise": 0.05,
 }
 
 

@@ -1,7 +1,6 @@
 """DisNCL's loss against plain loops over its equations, its discriminators, and what happens where nothing is clean."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from truepair.engines.subspaces import Parts
 from truepair.errors import DivergedError, InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.disncl.disentanglers import DISENTANGLERS, InformationBottleneck, gaussian_divergence
+from truepair.methods.disncl.disentanglers import DISENTANGLERS, InformationBottleneck
 from truepair.methods.disncl.options import DisNCLConfig
 from truepair.training.setup import Setup
 
@@ -149,34 +148,17 @@ def test_information_terms_are_weighted_as_equations_1_7_and_11():
     # Those that encoders lower stand with a minus as well: the discriminator raises them, behind a reversed gradient.
     expected |= {"vx_ft": -0.7 * 1.4, "tx_fv": -0.7 * 1.4, "vs_vx": -2.0, "ts_tx": -2.0}
     assert weights == pytest.approx(expected, rel=1e-5)
-    # Means over S of squared differences between parts of mean zero and spread one.
-    spread = [vector / (vector**2).mean() ** 0.5 for vector in map(centred, (some_parts(0), some_parts(1)))]
-    distance = ((spread[0] - spread[1]) ** 2).mean()
-    assert float(terms["divergence"].value) == pytest.approx(float(distance), rel=1e-6)
 
 
-def test_as_printed_the_divergence_is_the_squared_distance_of_the_parts_as_they_are():
+def test_the_divergence_is_the_squared_distance_of_the_parts():
     image, text = some_parts(0), some_parts(1)
-    terms = {term.name: term for term in bottleneck(DisNCLConfig(parts="printed")).terms(image, text)}
+    terms = {term.name: term for term in bottleneck().terms(image, text)}
     distance = sum(
         (a - b) ** 2
         for rows in zip(image.invariant.tolist(), text.invariant.tolist(), strict=True)
         for a, b in zip(*rows, strict=True)
     )
     assert float(terms["divergence"].value) == pytest.approx(distance / PAIRS, rel=1e-6)
-
-
-def centred(parts):
-    return parts.invariant.double() - parts.invariant.double().mean(dim=0)
-
-
-def test_the_divergence_is_not_lowered_by_shrinking():
-    """Parts that lie closer together around a common point are as far from each other as they were."""
-    image, text = some_parts(0), some_parts(1)
-    there = torch.nn.functional.normalize(torch.ones(1, 5), dim=1)
-    before = gaussian_divergence(image, text, DisNCLConfig())
-    near = [replace(side, invariant=there + 1e-2 * side.invariant) for side in (image, text)]
-    assert float(gaussian_divergence(*near, DisNCLConfig())) == pytest.approx(float(before), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", [*InformationBottleneck.RAISED, *InformationBottleneck.LOWERED])
@@ -193,21 +175,6 @@ def test_discriminators_raise_every_term_and_encoders_only_those_they_should(nam
     before = term()
     of_weights = torch.autograd.grad(before.loss, weights, retain_graph=True)
     of_parts = torch.autograd.grad(before.loss, parts, allow_unused=True)
-    # F stays as it is, and what is compared where a term is lowered: they are the reference, not the learner.
-    touched = [gradient is not None for gradient in of_parts]
-    assert (
-        touched
-        == {
-            "vs_ft": [0, 1, 0, 0, 0, 0],
-            "ts_fv": [0, 0, 0, 0, 1, 0],
-            "vx_fv": [0, 0, 1, 0, 0, 0],
-            "tx_ft": [0, 0, 0, 0, 0, 1],
-            "vx_ft": [0, 0, 1, 0, 0, 0],
-            "tx_fv": [0, 0, 0, 0, 0, 1],
-            "vs_vx": [0, 0, 1, 0, 0, 0],
-            "ts_tx": [0, 0, 0, 0, 0, 1],
-        }[name]
-    )
 
     def after_step(leaves, gradients):
         with torch.no_grad():
@@ -226,9 +193,9 @@ def test_discriminators_raise_every_term_and_encoders_only_those_they_should(nam
     assert moved > start if name in InformationBottleneck.RAISED else moved < start
 
 
-def test_as_printed_everything_that_is_compared_learns():
+def test_everything_that_is_compared_learns():
     """Raised and lowered alike, the gradient reaches parts and features (eq. 9 and 12 name both under max and min)."""
-    learner = bottleneck(DisNCLConfig(parts="printed"))
+    learner = bottleneck()
     image, text = some_parts(0, 40, leaf=True), some_parts(1, 40, leaf=True)
     parts = [image.features, image.invariant, image.exclusive, text.features, text.invariant, text.exclusive]
     touched = {}
@@ -383,7 +350,6 @@ def test_invariant_heads_have_a_rate_of_their_own_and_all_is_trained_once():
         ({"balance": 1.5}, "balance"),
         ({"head_rate": 0.0}, "head_rate"),
         ({"subspace_width": 0}, "subspace_width"),
-        ({"part_noise": -0.1}, "part_noise"),
         ({"log_floor": 1.0}, "log_floor"),
         ({"soft_weight": -1.0}, "soft_weight"),
     ],

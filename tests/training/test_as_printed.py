@@ -8,8 +8,10 @@ import pytest
 
 import truepair
 from tests.methods.labelled import labelled_pairs
-from truepair.cli.main import main
+from truepair.cli.main import build_parser, main
+from truepair.cli.train import job_of
 from truepair.data.known_pairs import with_known_pairs
+from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.methods.base import Method
@@ -89,9 +91,8 @@ OPTIONS = {
         "regularizer_weight": 1.0, "adversarial_weight": 1.0, "balance": 0.5, "invariant_weight": 0.1,
         "exclusive_weight": 0.1, "given_weight": 0.5, "temperature": 0.05, "log_floor": -4.0, "margin": 0.2,
         "curve": 10.0, "warm_up_epochs": 5, "warm_up_negatives": "hardest", "warm_up_least": 0.5,
-        "heads": "plain", "parts": "printed", "subspace_width": 512, "hidden_width": 256,
-        "part_noise": 0.0, "head_rate": 1.0,
-        "main_rate": 1.0, "least_clean": 0.0,
+        "heads": "plain", "subspace_width": 512, "hidden_width": 256, "head_rate": 1.0, "main_rate": 1.0,
+        "least_clean": 0.0,
     },
     "rince": {"temperature": 0.07, "exponent": 0.01, "density": 0.01},
     "rcl": {"temperature": 0.05, "form": "log", "exponent": None},
@@ -197,8 +198,13 @@ def test_every_preset_trains(name, tiny, tmp_path):
 def test_other_engines_of_the_paper_and_none_else():
     assert truepair.as_printed("crcl", "global").setup.model.pooling == "gpo"
     assert truepair.as_printed("gsc", "saf").setup.model.name == "saf"
-    with pytest.raises(InputError, match="reports sgr and saf, not mlp"):
-        truepair.as_printed("gsc", "mlp")
+    with pytest.raises(InputError, match="reports sgr and saf, not global; choose one of them, or add --ablation"):
+        truepair.as_printed("gsc", "global")
+    there = truepair.as_printed("gsc", "global", any_engine=True)
+    assert there.model == GlobalConfig() and there.preset == truepair.as_printed("gsc").preset
+    assert truepair.as_printed("crcl", "global", any_engine=True).model.pooling == "gpo"  # one of the paper's
+    with pytest.raises(InputError, match="engine is 'nothing'"):
+        truepair.as_printed("gsc", "nothing", any_engine=True)
     with pytest.raises(InputError, match="expected one of triplet"):
         truepair.as_printed("csg")
 
@@ -244,6 +250,16 @@ def test_an_option_that_the_print_leaves_without_effect_is_refused(method, optio
     assert main(command) == 2
     assert re.search(option + " has " + message, capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_ablation_may_be_of_another_engine(tiny):
+    """All else stays as printed; the engine has its own defaults but for the options given."""
+    command = ["train", str(tiny), "--method", "ugncl", "--as-printed", "--ablation", "--model", "global"]
+    job = job_of(build_parser(command).parse_args([*command, "--width", "16", "--out", "run"]))
+    assert job.setup.model == GlobalConfig(width=16)
+    printed = truepair.as_printed("ugncl")
+    assert job.method_options == printed.preset.method and job.setup.training == printed.setup.training
+    assert job.setup.augmentation == printed.setup.augmentation
 
 
 def test_training_as_printed_on_the_command_line(tiny, tmp_path, monkeypatch):

@@ -77,7 +77,8 @@ def add_train(commands: Any, arguments: Sequence[str] = ()) -> None:
         "--ablation",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="with --as-printed: options beside it take the place of the printed ones, rather than to be refused",
+        help="with --as-printed: options beside it take the place of the printed ones, the engine too, rather than to "
+        "be refused",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument(
@@ -186,13 +187,14 @@ def refuse_augmentation(options: argparse.Namespace, engine: type[EngineConfig])
 def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> Any:
     """The `Job` that the method's paper describes, with the options beside it that it leaves open, and no others.
 
-    With --ablation the other options take the place of the paper's.
+    With --ablation the other options take the place of the paper's, the engine as well.
     """
     from truepair.training.as_printed import as_printed
     from truepair.training.jobs import Job
     from truepair.training.setup import Setup
 
-    printed = as_printed(method, options.model, getattr(options, "printed_for", None))
+    altered = hasattr(options, "ablation")
+    printed = as_printed(method, options.model, getattr(options, "printed_for", None), any_engine=altered)
     preset, model = printed.preset, printed.model
     settings: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
         "method": (METHODS[method].options, f"{method}-", preset.method),
@@ -201,7 +203,6 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
         "augmentation": (Augmentation, "", vars(preset.augmentation)),
     }
     merged: dict[str, dict[str, Any]] = {}
-    altered = hasattr(options, "ablation")
     for part, (kind, prefix, fixed) in settings.items():
         given = given_options(options, kind, prefix=prefix)
         if altered:

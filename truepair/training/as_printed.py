@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from truepair.data.config import Augmentation
+from truepair.engines import engine_config
 from truepair.engines.config import EngineConfig, GlobalConfig
 from truepair.errors import InputError
 from truepair.methods import METHODS, build_method
@@ -74,17 +75,20 @@ class AsPrinted:
         )
 
 
-def as_printed(method: str, model: str | None = None, data: str | None = None) -> AsPrinted:
+def as_printed(
+    method: str, model: str | None = None, data: str | None = None, *, any_engine: bool = False
+) -> AsPrinted:
     """A method in its paper's every setting and equation that options express.
 
     Args:
         method: its name.
         model: one of the engines that the paper reports; None for the first of them.
         data: which data, of those for which the paper has settings of their own; None for its first ones.
+        any_engine: take an engine that the paper does not report, with its defaults, rather than refuse it.
 
     Raises:
-        InputError: there is no such method, it has no printed settings, or the paper reports no such engine or has no
-            settings of its own for the data.
+        InputError: there is no such method or engine, the method has no printed settings, or the paper reports no such
+            engine or has no settings of its own for the data.
     """
     if method not in METHODS:
         raise InputError(f"method is {method!r}; expected one of {', '.join(METHODS)}")
@@ -102,6 +106,8 @@ def as_printed(method: str, model: str | None = None, data: str | None = None) -
             training={**preset.training, **change.get("training", {})},
         )
     model = model or next(iter(preset.models))
-    if model not in preset.models:
-        raise InputError(f"{preset.source} reports {' and '.join(preset.models)}, not {model}; choose one of them")
-    return AsPrinted(method, preset.models[model], preset)
+    if model not in preset.models and not any_engine:
+        raise InputError(
+            f"{preset.source} reports {' and '.join(preset.models)}, not {model}; choose one of them, or add --ablation"
+        )
+    return AsPrinted(method, preset.models.get(model) or engine_config(model)(), preset)

@@ -24,10 +24,8 @@ PRINTED = Preset(
         "warm_up_epochs": 5,
         "warm_up_negatives": "hardest",
         "heads": "plain",
-        "parts": "printed",
         "subspace_width": 512,
         "hidden_width": 256,
-        "part_noise": 0.0,
         "head_rate": 1.0,
         "main_rate": 1.0,
         "least_clean": 0.0,
@@ -44,10 +42,8 @@ PRINTED = Preset(
     reasons={
         **COMMON,
         "method.heads": "three layers alone take twice the epochs where features are trained from scratch",
-        "method.parts": "spread out, no closeness is had by shrinking; it is the exclusive part that has to give way",
         "method.warm_up_negatives": "hardest negatives learn noise from the start: products at 40 % stop in epoch 3, "
         "with 0.02 % of the pairs clean",
-        "method.part_noise": "without noise a discriminator tells unit vectors apart whatever they hold",
         "method.head_rate": "the loss after the warm-up is larger; smaller steps keep what was learned",
         "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned: at the full "
         "rate products at 40 % fall from dev rSum 168 to 5 in the first epoch after it, and the run stops",

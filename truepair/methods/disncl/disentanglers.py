@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from truepair.engines.subspaces import DisentangledEngine, Parts, three_layers
-from truepair.losses.information import blurred, derangement, jensen_shannon, reverse_gradient, unit_gaussian_divergence
+from truepair.losses.information import derangement, jensen_shannon, reverse_gradient, unit_gaussian_divergence
 from truepair.methods.disncl.options import DisNCLConfig
 
 
@@ -47,9 +47,7 @@ class InformationBottleneck(Disentangler):
     Raised: I(V_S; F_T), I(T_S; F_V), I(V_X; F_V), I(T_X; F_T). Lowered, by reversed gradients: I(V_X; F_T), I(T_X; F_V)
     and, the regulariser, I(V_S; V_X), I(T_S; T_X).
 
-    Decided, but for parts="printed": the features are a fixed reference, and in what is lowered the invariant parts are
-    one too. It is the exclusive part that has to give way: the other side could lower an information just as well by
-    forgetting what retrieval needs.
+    Raised or lowered, parts and features both learn: eq. 9 and 12 name both under their max and min.
     """
 
     RAISED = ("vs_ft", "ts_fv", "vx_fv", "tx_ft")
@@ -83,21 +81,14 @@ class InformationBottleneck(Disentangler):
             "ts_tx": config.regularizer_weight * lowered,
         }
         # KL in both directions; every information is raised here, and lowered ones turn round behind the discriminator.
-        divergence = 2 * gaussian_divergence(image, text, config)
+        divergence = 2 * gaussian_divergence(image, text)
         found = [Term(name, value, -weights[name] * value) for name, value in values.items()]
         return [*found, Term("divergence", divergence, shared * config.invariant_weight * divergence)]
 
     def information(self, image: Parts, text: Parts) -> dict[str, Tensor]:
         """The Jensen–Shannon value of every two parts, drawn anew, and features, 0-d each."""
-        config = self.config
-        vs, vx, ts, tx = (
-            seen(part, config) for part in (image.invariant, image.exclusive, text.invariant, text.exclusive)
-        )
-        fv, ft = image.features, text.features
-        vs_fixed, ts_fixed = vs, ts
-        if config.parts == "spread":
-            fv, ft = blurred(fv.detach(), 0.0), blurred(ft.detach(), 0.0)
-            vs_fixed, ts_fixed = vs.detach(), ts.detach()
+        fv, vs, vx = image.features, image.invariant, image.exclusive
+        ft, ts, tx = text.features, text.invariant, text.exclusive
         pairs = {
             "vs_ft": (vs, ft),
             "ts_fv": (ts, fv),
@@ -105,8 +96,8 @@ class InformationBottleneck(Disentangler):
             "tx_ft": (tx, ft),
             "vx_ft": (vx, ft),
             "tx_fv": (tx, fv),
-            "vs_vx": (vs_fixed, vx),
-            "ts_tx": (ts_fixed, tx),
+            "vs_vx": (vs, vx),
+            "ts_tx": (ts, tx),
         }
         values = {}
         for name, (first, second) in pairs.items():
@@ -175,19 +166,18 @@ class InformationRegularization(Disentangler):
         super().__init__()
         self.weight = config.disentangle_weight
         self.divergence_weight = config.disentangle_weight * config.balance * config.invariant_weight
-        self.config = config
         self.discriminator = three_layers(2 * engine.sizes.width, engine.sizes.hidden, 1)
 
     def terms(self, image: Parts, text: Parts) -> list[Term]:
         information = self.information(image, text)
-        divergence = gaussian_divergence(image, text, self.config)
+        divergence = gaussian_divergence(image, text)
         return [
             Term("vs_ts", information, -self.weight * information),
             Term("divergence", divergence, self.divergence_weight * divergence),
         ]
 
     def information(self, image: Parts, text: Parts) -> Tensor:
-        return discriminated(self.discriminator, seen(image.invariant, self.config), seen(text.invariant, self.config))
+        return discriminated(self.discriminator, image.invariant, text.invariant)
 
 
 DISENTANGLERS: dict[str, type[Disentangler]] = {
@@ -208,21 +198,9 @@ def discriminated(discriminator: nn.Module, first: Tensor, second: Tensor) -> Te
     return jensen_shannon(joint, marginal)
 
 
-def seen(part: Tensor, config: DisNCLConfig) -> Tensor:
-    """What discriminators see of a part, (n, S)."""
-    return blurred(part, config.part_noise) if config.parts == "spread" else part
-
-
-def gaussian_divergence(image: Parts, text: Parts, config: DisNCLConfig) -> Tensor:
-    """The mean KL of unit Gaussians around V_S and T_S, 0-d; of parts spread out, its mean over the dimensions.
-
-    Decided: spread out, no closeness is had by shrinking. The sum over the dimensions would then be about S for parts
-    that have nothing to do with each other, where it is at most 2 for unit vectors.
-    """
-    first, second = image.invariant, text.invariant
-    if config.parts == "printed":
-        return unit_gaussian_divergence(first, second).mean()
-    return unit_gaussian_divergence(blurred(first, 0.0), blurred(second, 0.0)).mean() / first.shape[1]
+def gaussian_divergence(image: Parts, text: Parts) -> Tensor:
+    """The mean KL of unit Gaussians around V_S and T_S (eq. 10), 0-d, 0 to 2."""
+    return unit_gaussian_divergence(image.invariant, text.invariant).mean()
 
 
 def select_parts(side: Parts, rows: Tensor) -> Parts:

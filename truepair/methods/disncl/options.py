@@ -56,16 +56,8 @@ class DisNCLConfig(Options):
         "heads of the invariant parts: three layers beside an isometry, so that what is compared begins as the "
         "features; or three layers (the paper)",
     )
-    parts: Literal["spread", "printed"] = option(
-        "spread",
-        "what L_Dis and L_reg see: parts brought to spread one, and as fixed references the features and, in L_reg, "
-        "the invariant parts; or all as it is, learning (the paper)",
-    )
     subspace_width: int = option(512, "width of each subspace", least=1)
     hidden_width: int = option(256, "hidden width of the heads and the discriminators", least=1)
-    part_noise: float = option(
-        0.5, "deviation of the noise on the parts that discriminators see, whose values are near 1", least=0
-    )
     head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate", above=0)
     main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate", above=0)
     least_clean: float = option(

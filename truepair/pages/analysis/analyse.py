@@ -16,7 +16,7 @@ from truepair.errors import InputError
 from truepair.evaluation import evaluate
 from truepair.evaluation.mutual_information import FEWEST_SAMPLES
 from truepair.pages.analysis.embedding import Embedding, embed
-from truepair.pages.analysis.leakage import Leakage, leakage
+from truepair.pages.analysis.leakage import PART_NOISE, Leakage, leakage
 from truepair.pages.analysis.probes import probe_scenes
 from truepair.pages.analysis.retrieval import (
     MOST_FITTED,
@@ -132,8 +132,7 @@ def analyse(
     for subject in subjects:
         check_held_out(subject.run.path, pairs, source, split, reading)
     fitted = train.first_images(MOST_FITTED)
-    noise = float(subjects[0].options.get("part_noise", 0.0))  # runs of before there was the option
-    found = [analyse_run(subject, pairs, fitted, rows, source, noise, seed, say) for subject in subjects]
+    found = [analyse_run(subject, pairs, fitted, rows, source, seed, say) for subject in subjects]
     say("soft targets")
     return Analysis(
         run=found[0],
@@ -151,7 +150,7 @@ def analyse(
 
 
 def analyse_run(
-    subject: Subject, pairs: Pairs, fitted_pairs: Pairs, leakage_pairs: Pairs, source: str, noise: float, seed: int,
+    subject: Subject, pairs: Pairs, fitted_pairs: Pairs, leakage_pairs: Pairs, source: str, seed: int,
     say: Callable[[str], None],
 ) -> RunAnalysis:  # fmt: skip
     """One run on pairs to retrieve in, training pairs to fit linear maps on, and pairs to estimate leakage with."""
@@ -161,7 +160,7 @@ def analyse_run(
     found = None
     if len(one_caption_each(leakage_pairs)) >= FEWEST_SAMPLES:
         say(f"{subject.name}: estimating information")
-        found = leakage(rows, noise=noise, seed=seed)
+        found = leakage(rows, noise=PART_NOISE, seed=seed)
     say(f"{subject.name}: retrieval")
     retrieval, linear = retrieval_of(subject, split, fitted, seed), explained(split, fitted, seed)
     say(f"{subject.name}: t-SNE")
@@ -169,7 +168,7 @@ def analyse_run(
     probes = None
     if is_drawn(source):
         say(f"{subject.name}: probes")
-        probes = probe_scenes(subject.model, seed=seed, noise=noise)
+        probes = probe_scenes(subject.model, seed=seed, noise=PART_NOISE)
     return RunAnalysis(subject.name, subject.options, found, linear, retrieval, embedding, probes)
 
 

@@ -21,9 +21,9 @@ of another run's looks smaller than it is. Compare runs on the same rows only. O
 components kept 85 to 95 % of the variance and gave the largest values; 64 gave half of them or less, with a
 Jensen–Shannon estimate of a third, and all 512 once gave 0 where the Jensen–Shannon estimate was at its limit.
 
-The parts are taken as the discriminators saw them in training: spread out, with noise (`blurred`). Two deterministic
-parts of the same features tell each other apart in differences of any size, and standardised columns make the smallest
-as loud as the largest; what is left with noise is what one can use. Without noise the estimate is given too.
+The parts are brought to spread one, with noise (`blurred`). Two deterministic parts of the same features tell each
+other apart in differences of any size, and standardised columns make the smallest as loud as the largest; what is left
+with noise is what one can use. Without noise the estimate is given too.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from truepair.pages.analysis.subject import Split, one_caption_each
 from truepair.seeding import generator
 
 COMPONENTS = 16
+PART_NOISE = 0.5
+"""Deviation of the noise on parts that estimates and probes are for, in units of their spread."""
 ESTIMATES = 3  # with seeds of their own, which also divide the rows anew
 MOST_ROWS = 5000
 SIDES = {"image": ("V_S", "V_X"), "text": ("T_S", "T_X")}
@@ -90,7 +92,7 @@ def leakage(split: Split, *, noise: float = 0.0, seed: int) -> dict[str, Leakage
 
     Args:
         split: the pairs and their parts.
-        noise: that of the parts as the discriminators saw them (`part_noise` of the run).
+        noise: deviation of the noise on the parts, ≥ 0, in units of their spread.
         seed: of all draws, ≥ 0.
 
     Raises:

@@ -79,7 +79,7 @@ def shares_left(run: RunAnalysis, against: RunAnalysis) -> dict[str, dict[str, f
 
 
 def probe_tables(run: RunAnalysis) -> list[dict[str, Any]]:
-    """The probes of a run: of its parts as they are, and of the parts as discriminators saw them."""
+    """The probes of a run: of its parts as they are, and with noise."""
     tables = [probe_table(run)]
     noisy = (run.probes or {}).get("with_noise")
     if noisy is not None:

@@ -94,7 +94,7 @@ def probe_scenes(
         `fitted_on`, `scored_on`: numbers of pictures. `rows`: one dict a factor and part, see `probe`. `summary`:
         group of factors → part → mean over the factors of (accuracy − chance)/(1 − chance); 0 is chance, 1 always
         right. A probe that finds nothing is around 0, often a little below. `with_noise`, where noise is asked for:
-        the same of the parts as discriminators see them in training (`blurred`), and `noise`.
+        the same of the parts spread out and with that noise (`blurred`), and `noise`.
 
     Args:
         model: of a run of `--method disncl` on `scenes`.

@@ -95,7 +95,7 @@ def recall_rows(run: RunAnalysis, chance: Figures) -> Rows:
 def probe_rows(run: RunAnalysis) -> Rows:
     """Titles, then one row a group of factors: (accuracy − chance)/(1 − chance) of probes of each part; none if empty.
 
-    Of the parts with the noise that discriminators see first, then of the parts as they are.
+    Of the parts with noise first, then of the parts as they are.
     """
     if run.probes is None:
         return []
