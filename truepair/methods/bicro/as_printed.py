@@ -31,7 +31,7 @@ PRINTED = Preset(
         **COMMON,
         "method.warm_up_epochs": "a quarter of the default epochs, as NCR's and DECL's",
         "method.mixture": "once the losses draw together, the upper of the two likeliest groups can be a sliver in "
-        "the middle of the others: a division of epoch 7 calls 0.3 % clean, and dev rSum falls from 200 to 52 "
+        "the middle of the others: a division of epoch 7 calls 0.8 % clean, and dev rSum falls from 200 to 52 "
         "(docs/grand.md)",
     },
     silent=(
@@ -42,7 +42,7 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
-        "the mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
+        "the beta mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
         "believed unasked",
         "anchors come from the clean pairs of the batch, as released; in the paper from a clean set of the whole data",
         "the released code writes the labels of clean pairs to other places than theirs, and ranks texts for an image "

@@ -36,7 +36,7 @@ PRINTED = Preset(
     },
     reasons={
         **COMMON,
-        "method.pieces": "in proportion to the epochs: short pieces of short training refine nothing",
+        "method.pieces": "one piece, in proportion to the epochs: with few steps an epoch, several short pieces show nothing more",
     },
     silent=(
         "the optimizer and its decay: AdamW with 1e-4, as VSE∞, whose settings the paper shares",

@@ -44,7 +44,7 @@ PRINTED = Preset(
         "method.evidence": "a cosine is free in its level: evidence is counted in units of the background, as in UGNCL",
         "method.temperature": "evidence in units of the background is sharper",
         "method.divergence": "a sum over the candidates of a batch drowns the rest of the loss",
-        "method.hardness": "4,920 steps are five epochs of Flickr30K, and fifty of smaller data",
+        "method.hardness": "4,920 steps are four epochs of Flickr30K, and 52 of 12,000 pairs",
     },
     silent=(
         "whether the losses of a batch are sums or means: the released code has a mean of L_e and a sum of L_h, which "

@@ -1,4 +1,4 @@
-"""Our own method: untrusted pairs lose their bond, and their image and caption go on learning from a teacher.
+"""Our own method: untrusted pairs are taken apart, and their image and caption go on learning from a teacher.
 
 Labels with a memory say how far each pair is believed (CRCL's). The loss learns from a pair as far as it is believed
 and from its negatives always (CRCL's, too). New is who teaches the rest: several networks, each the moving average of
