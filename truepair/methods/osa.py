@@ -63,7 +63,7 @@ PRINTED = Preset(
     reasons={
         **COMMON,
         "model": "a pretrained model is to be given (--model pretrained --encoder FOLDER)",
-        "method.weight": "as released the best pair of a batch weighs nothing, and one with 0.7 of the best excess most",
+        "method.weight": "as released the best pair of a batch weighs nothing, and one of 0.7 of its excess most",
         "training.batch_size": "128 in four of the five papers",
         "training.schedule": "one schedule for all methods: a tenth, once",
         "training.clip": "one default for all methods, that of VSE++",

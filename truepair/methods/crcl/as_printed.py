@@ -36,7 +36,7 @@ PRINTED = Preset(
     },
     reasons={
         **COMMON,
-        "method.pieces": "one piece, in proportion to the epochs: with few steps an epoch, several short pieces show nothing more",
+        "method.pieces": "one, in proportion to the epochs: with few steps an epoch, short ones show nothing more",
     },
     silent=(
         "the optimizer and its decay: AdamW with 1e-4, as VSE∞, whose settings the paper shares",
