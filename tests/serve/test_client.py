@@ -54,6 +54,19 @@ def test_pairs_are_reviewed(asked):
     assert taken == [each["pair"]["pair_id"] for each in reversed(coming)] and asked.progress()["decided"] == before
 
 
+def test_the_very_decisions_are_taken_back(asked):
+    before = asked.progress()["decided"]
+    mine, other = ({"pair_id": f"images/{row}.jpg", "verdict": "match"} for row in (20, 21))
+    asked.decide([mine], person="Cy")
+    asked.decide([other], person="Cy")
+    assert [each["pair_id"] for each in asked.undo(person="Cy", decisions=[mine])] == ["images/20.jpg"]
+    assert asked.undo(person="Cy", decisions=[mine]) == []
+    with pytest.raises(truepair.InputError, match="has no id"):
+        asked.undo(person="Cy", decisions=[{"pair_id": "images/21.jpg"}])
+    asked.undo(person="Cy", decisions=[other])
+    assert asked.progress()["decided"] == before
+
+
 def test_refusals_are_errors_with_their_sentence(asked):
     with pytest.raises(ServiceError, match="there is no source 'none'") as caught:
         asked.search("red", source="none")

@@ -74,6 +74,31 @@ def test_undo_goes_back_and_a_retry_does_not_go_further(client):
     assert [each["number"] for each in late] == [5]
 
 
+def test_decisions_are_taken_back_by_their_ids_unless_they_were_changed_since(client):
+    sent(client, *(judged(row, id=f"first-{row}") for row in (1, 2, 3)))
+    sent(client, judged(2, "match", id="second-2"), judged(4, id="second-4"))
+    back = {"id": "u", "person": "Ada", "decisions": ["first-1", "first-2", "first-3", "first-9"]}
+    for _ in range(2):
+        answer = client.post("/decisions/undo", json=back).json()
+        assert [each["pair_id"] for each in answer["taken_back"]] == ["images/3.jpg", "images/1.jpg"]
+        assert answer["not_taken_back"] == [
+            {"id": "first-2", "pair_id": "images/2.jpg", "why": "changed"},
+            {"id": "first-9", "pair_id": None, "why": "unknown"},
+        ]
+    standing = {each["pair_id"]: each["verdict"] for each in client.get("/decisions").json()["decisions"]}
+    assert standing == {"images/2.jpg": "match", "images/4.jpg": "mismatch"}
+    again = client.post("/decisions/undo", json={**back, "id": "v", "decisions": ["first-1"]}).json()
+    assert again["not_taken_back"] == [{"id": "first-1", "pair_id": "images/1.jpg", "why": "taken back"}]
+
+
+def test_decisions_are_taken_back_by_ids_or_by_count(client):
+    sent(client, judged(1))
+    both = client.post("/decisions/undo", json={"id": "u", "person": "Ada", "decisions": ["a"], "count": 1})
+    assert both.status_code == 400 and "give either decisions or count" in both.json()["detail"]
+    last = client.post("/decisions/undo", json={"id": "u", "person": "Ada"}).json()
+    assert len(last["taken_back"]) == 1 and last["not_taken_back"] == []
+
+
 def test_what_comes_next_leaves_out_what_is_decided_or_shown(client):
     worst = client.get("/decisions/next", params={"order": "worst", "limit": 3})
     assert rows(worst) == [0, 1, 2] and worst.json()["left"] == 24

@@ -29,7 +29,6 @@ from truepair.data.collection import Collection, PairsCollection
 from truepair.data.pairs import BoolArray, Pairs
 from truepair.decisions.sources import Decided, load_decisions
 from truepair.encoders import encoder_of
-from truepair.files import write_json_atomically
 from truepair.progress import Progress, Say
 
 
@@ -135,8 +134,7 @@ def audit(
             write_audit(result, out, page=page, progress=lambda name: told.say(f"writing {name}"))
         if export and not (folder.export.exists() and any(folder.export.iterdir())):  # else it is what is asked for
             told.say("exporting")
-            write_json_atomically(folder.export_note, {"keep": options.keep, "decisions": digest})
-            export_pairs(result, folder.export, export)
+            export_pairs(result, folder.export, export, made_with={"keep": options.keep, "decisions": digest})
     return result
 
 

@@ -1,7 +1,7 @@
 """The folder of an audit: its results, and in `work/` what it needs again when it goes on after a stop.
 
-`work/audit.json` says which audit it is, and so does `summary.json` once it is finished: `work/` may be deleted then. A
-folder that holds anything else is never written to.
+`work/audit.json` says which audit it is, and so does `summary.json` once it is finished; an export says itself what it
+was made with: `work/` may be deleted then. A folder that holds anything else is never written to.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from truepair.files import clear_leftovers, foreign_in, locked, read_json_object
 from truepair.training.run_folder import RunFolder, config_digest, differences
 
 SUMMARY = "summary.json"
+EXPORT_NOTE = "made_with.json"
+"""In an export: what it was made with."""
 VERSION = 2
 """Of what `work/` holds; an audit that an older version began cannot go on."""
 _FREE = ("rematch", "keep", "engine", "workers")
@@ -26,13 +28,12 @@ _OTHERS = {"pairs": "of other pairs", "run": "by another run"}
 
 
 class AuditFolder:
-    """Paths of an audit, and the rules for entering it. `export_note` says what the export was made with."""
+    """Paths of an audit, and the rules for entering it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.work, self.export = path, path / "work", path / "export"
         self.mark, self.lock = self.work / "audit.json", self.work / "lock"
         self.summary = path / SUMMARY
-        self.export_note = self.work / "export.json"
 
     @property
     def begun(self) -> bool:
@@ -47,6 +48,16 @@ class AuditFolder:
         except InputError:
             return None
         return found if isinstance(found, dict) else None
+
+    def export_made_with(self) -> dict[str, Any] | None:
+        """What the export here says it was made with, or `work/` of earlier versions does; None where neither does.
+
+        An InputError where that cannot be read.
+        """
+        for note in (self.export / EXPORT_NOTE, self.work / "export.json"):
+            if note.is_file():
+                return read_json_object(note, "what an audit wrote")
+        return None
 
     def check(self) -> None:
         """Refuse, with a RunFolderError, what is no folder, or one that holds something, but no audit."""

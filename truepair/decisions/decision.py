@@ -13,6 +13,10 @@ from truepair.errors import InputError
 
 Judgement = Literal["match", "mismatch", "unsure"]
 VERDICTS: tuple[Judgement, ...] = ("match", "mismatch", "unsure")
+Left = Literal["changed", "taken back", "unknown"]
+"""Why a decision was not taken back: the person decided the pair anew since, or has taken it back already; or no
+decision of the person has this name.
+"""
 CLOCK = "%Y-%m-%dT%H:%M:%S.%fZ"
 """Times as `Decision.at` has them: UTC, of one length, so that their order is that of the texts."""
 _LONGEST = {"pair_id": 10_000, "person": 200, "chosen_by": 200, "caption": 100_000, "partner": 10_000, "at": 64}
@@ -53,6 +57,21 @@ class Decision:
     def drawn(self) -> bool:
         """Whether the pair was drawn at random."""
         return self.probability_chosen is not None
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What became of a decision that was to be taken back.
+
+    Attributes:
+        name: that it was kept under.
+        decision: it; None where it is unknown.
+        left: why it stands as it was; None where it was taken back.
+    """
+
+    name: str
+    decision: Decision | None
+    left: Left | None
 
 
 def checked(decision: Decision) -> Decision:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from truepair.decisions.decision import CLOCK, Decision, checked, current_of
+from truepair.decisions.decision import CLOCK, Decision, Left, Undone, checked, current_of
 from truepair.decisions.schema import STEPS, check_version, prepare
 from truepair.errors import InputError
 from truepair.files import require_file
@@ -31,6 +31,8 @@ _PATIENCE = 15.0  # seconds that a writer waits for the others
 _COLUMNS = tuple(field.name for field in fields(Decision))
 _ALL = ", ".join(_COLUMNS)
 _FULL = ("full", "disk i/o error", "too large")
+_STANDING = "undoes IS NULL AND NOT EXISTS (SELECT 1 FROM decisions AS u WHERE u.undoes = d.number)"
+_LAST = "ORDER BY at DESC, number DESC LIMIT 1"
 
 
 class DecisionStore:
@@ -107,17 +109,25 @@ class DecisionStore:
             if done is not None:
                 taken_back = "SELECT undoes FROM decisions WHERE number = ?"
                 return self._one(f"SELECT {_ALL} FROM decisions WHERE number = ({taken_back})", (done,))
-            query = f"""SELECT {_ALL} FROM decisions AS d WHERE person = ? AND undoes IS NULL AND NOT EXISTS
-                (SELECT 1 FROM decisions AS u WHERE u.undoes = d.number) ORDER BY at DESC, number DESC LIMIT 1"""
-            last = self._one(query, (person,))
-            if last is None:
-                return None
-            query = f"""SELECT {_ALL} FROM decisions WHERE pair_id = ? AND person = ? AND (at, number) < (?, ?)
-                ORDER BY at DESC, number DESC LIMIT 1"""
-            before = self._one(query, (last.pair_id, person, last.at, last.number))
-            restored = before or replace(last, verdict=None, caption=None, partner=None)
-            self._insert_once(replace(restored, undoes=last.number), request)
+            last = self._one(f"SELECT {_ALL} FROM decisions AS d WHERE person = ? AND {_STANDING} {_LAST}", (person,))
+            if last is not None:
+                self._take_back(last, request)
             return last
+
+    def undo_named(self, person: str, names: Sequence[str], request: str) -> list[Undone]:
+        """Take back the very decisions of a person that were kept under these names (`record_all`), in one step, the
+        last one first. One that the person decided anew since stays, and what was taken back already is left alone.
+
+        Args:
+            names: each once.
+            request: a name, as of `record_all`: asked again, the same decisions count as taken back.
+        """
+        with self._writing():
+            found = {name: self._named(name, person) for name in names}
+            known = [(decision, name) for name, decision in found.items() if decision is not None]
+            known.sort(key=lambda each: (each[0].at or "", each[0].number or 0), reverse=True)
+            undone = [Undone(name, each, self._take_back_unchanged(each, f"{request}/{name}")) for each, name in known]
+            return [*undone, *(Undone(name, None, "unknown") for name in names if found[name] is None)]
 
     def current(self, person: str | None = None) -> dict[str, Decision]:
         """What is thought of every decided pair: pair_id → decision, in the order in which the pairs were first chosen.
@@ -211,6 +221,30 @@ class DecisionStore:
         if request is not None:
             self._connection.execute("INSERT INTO requests VALUES (?, ?)", (request, number))
         return number
+
+    def _take_back_unchanged(self, decision: Decision, request: str) -> Left | None:
+        """Take it back unless the person thought otherwise of the pair since; why it was left, if it was."""
+        undoing = self._one(f"SELECT {_ALL} FROM decisions WHERE undoes = ?", (decision.number,))
+        if undoing is not None:
+            return None if undoing.number == self._row_of_request(request) else "taken back"
+        later = f"""SELECT {_ALL} FROM decisions AS d WHERE pair_id = ? AND person = ? AND (at, number) > (?, ?)
+            AND {_STANDING} LIMIT 1"""
+        if self._one(later, (decision.pair_id, decision.person, decision.at, decision.number)) is not None:
+            return "changed"
+        self._take_back(decision, request)
+        return None
+
+    def _take_back(self, decision: Decision, request: str | None) -> None:
+        """A row that says what the person thought of the pair before this decision."""
+        query = f"SELECT {_ALL} FROM decisions WHERE pair_id = ? AND person = ? AND (at, number) < (?, ?) {_LAST}"
+        before = self._one(query, (decision.pair_id, decision.person, decision.at, decision.number))
+        restored = before or replace(decision, verdict=None, caption=None, partner=None)
+        self._insert_once(replace(restored, undoes=decision.number), request)
+
+    def _named(self, name: str, person: str) -> Decision | None:
+        query = f"""SELECT {_ALL} FROM decisions WHERE person = ? AND undoes IS NULL
+            AND number = (SELECT number FROM requests WHERE name = ?)"""
+        return self._one(query, (person, name))
 
     def _row_of_request(self, request: str | None) -> int | None:
         found = self._connection.execute("SELECT number FROM requests WHERE name = ?", (request,)).fetchone()

@@ -135,9 +135,22 @@ class Client:
         kept: list[int] = self._posted("/decisions", body)["numbers"]
         return kept
 
-    def undo(self, *, person: str, source: str | None = None, count: int = 1) -> list[dict[str, Any]]:
-        """Take back the last decisions of a person; what was taken back, the last one first."""
-        body = {"source": source, "id": secrets.token_hex(16), "person": person, "count": count}
+    def undo(
+        self, *, person: str, source: str | None = None, count: int = 1,
+        decisions: list[dict[str, Any]] | None = None,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Take back the last decisions of a person, wherever made; what was taken back, the last one first.
+
+        Args:
+            count: how many.
+            decisions: in place of the last ones the very ones that `decide` was given. Those that the person decided
+                anew since stay, and are not among what was taken back.
+
+        Raises:
+            InputError: one of `decisions` was never given to `decide`.
+        """
+        which = {"count": count} if decisions is None else {"decisions": [_id_of(each) for each in decisions]}
+        body = {"source": source, "id": secrets.token_hex(16), "person": person, **which}
         taken: list[dict[str, Any]] = self._posted("/decisions/undo", body)["taken_back"]
         return taken
 
@@ -177,6 +190,12 @@ class Client:
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
             raise ServiceError(0, "no-answer", f"{self.address} does not answer ({reason}); is it running?") from error
+
+
+def _id_of(decision: dict[str, Any]) -> str:
+    if "id" not in decision:
+        raise InputError(f"{decision} has no id; give the very decisions that decide was given")
+    return str(decision["id"])
 
 
 def _refusal(error: HTTPError) -> ServiceError:

@@ -30,6 +30,7 @@ from truepair.serve.search import Searcher, embedder_of_run
 from truepair.serve.sources import Source, joined_places, label_column, named
 from truepair.serve.table import PairTable
 from truepair.training.fit import Run, open_run
+from truepair.training.held_out import seen_in_training
 from truepair.training.jobs import reading_of_run
 from truepair.training.pair_table import read_pair_table
 from truepair.training.setup import fingerprint
@@ -83,7 +84,7 @@ def open_source(path: Path, name: str, asked: Asked) -> Source:
 def _of_run(path: Path, name: str, asked: Asked) -> Source:
     run = open_run(path)
     source, pairs, trained_on = _data_of_run(run, asked)
-    columns, notices = columns_of(pairs), []
+    columns, notices = columns_of(pairs), _seen(run, pairs, source, asked.split or "train")
     if trained_on and run.folder.pairs.exists():
         known = read_pair_table(run.folder.pairs)
         columns, missing = _with_columns(columns, known)
@@ -97,6 +98,14 @@ def _of_run(path: Path, name: str, asked: Asked) -> Source:
     made = Source(name, "run", path, table, pairs, places, _pictures(pairs, source, asked), notices, run)
     made.searcher = Searcher(made, partial(embedder_of_run, made))
     return made
+
+
+def _seen(run: Run, pairs: Pairs, source: str, split: str) -> list[str]:
+    """That a split drawn again holds pairs of the training, as a notice: they may be searched, but are not held out."""
+    seen = seen_in_training(run.path, pairs, source, split, reading_of_run(run.path, source))
+    if seen is None:
+        return []
+    return [f"{seen.told('this run', 'what it finds among them says nothing of data that it has not seen')}."]
 
 
 def _data_of_run(run: Run, asked: Asked) -> tuple[str, Pairs, bool]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from truepair.data.pairs import IntArray
 from truepair.decisions.agreement import Agreement, agreement_with
-from truepair.decisions.decision import Decision, checked, current_of
+from truepair.decisions.decision import Decision, Undone, checked, current_of
 from truepair.decisions.estimate import NoiseEstimate, noise_estimate
 from truepair.decisions.order import ReviewOrder
 from truepair.decisions.population import TABLE, Population
@@ -158,6 +158,11 @@ class Review:
         with self._writing() as store:
             taken = [store.undo(person, request) for request in requests]
         return [decision for decision in taken if decision is not None]
+
+    def undo_named(self, person: str, names: Sequence[str], request: str) -> list[Undone]:
+        """Take back the very decisions of a person that were recorded by these requests; see `DecisionStore`."""
+        with self._writing() as store:
+            return store.undo_named(person, names, request)
 
     def history(self) -> Sequence[Decision]:
         """All rows, oldest first. Raises Problem as `population`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from truepair.data.config import DataConfig, Reading
@@ -12,8 +13,27 @@ from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 
 
-def check_held_out(run: Path, pairs: Pairs, source: str, split: str, reading: Reading) -> None:
-    """Refuse a split drawn by shares that holds pairs the run was trained on.
+@dataclass(frozen=True)
+class SeenPairs:
+    """Pairs of a split that a run was trained on, `ids` of the `pairs` of the `split`."""
+
+    pairs: Pairs
+    split: str
+    ids: list[str]
+
+    def told(self, run: Path | str, consequence: str) -> str:
+        """How many they are, one of them, what follows from it, and the remedy; `run` is what the run is called."""
+        return (
+            f"{self.pairs.name}: {len(self.ids)} of {len(self.pairs)} pairs of the split {self.split!r} are among "
+            f"those that {run} was trained on, {self.ids[0]!r} is one: {consequence}. Shares are drawn by the number "
+            f"of images ({len(self.pairs.images)} are {self.split} now): the data, the shares or the seed are not "
+            "those of the run. Give the data as they were then, or a table with a column split that keeps these pairs "
+            "apart"
+        )
+
+
+def seen_in_training(run: Path, pairs: Pairs, source: str, split: str, reading: Reading) -> SeenPairs | None:
+    """Pairs that a run was trained on, in a split drawn by shares; None where there are none.
 
     The draw depends on the number of images: with one more or fewer than at training, the splits are others altogether.
     Other data than those of the run, a source with splits of its own, the training split, and a run without a table of
@@ -23,22 +43,24 @@ def check_held_out(run: Path, pairs: Pairs, source: str, split: str, reading: Re
         run: folder of a run, or of a pretrained model.
         pairs: of this split of this source, as drawn now.
         reading: how they were read.
-
-    Raises:
-        InputError: a pair is among those of the run's table; names how many are, one of them, and the remedy.
     """
     folder = RunFolder(run)
     if (reading.dev_share is None and reading.test_share is None) or plain_name(split) == "train":
-        return
+        return None
     trained_on = (folder.read_config().get("data") or {}).get("source")
     if trained_on != DataConfig(source).resolved().source or not folder.pairs.exists():
-        return
+        return None
     known = set(read_pair_table(folder.pairs, ["pair_id"]).column("pair_id").to_pylist())
-    seen = [name for name in pairs.ids() if name in known]
-    if seen:
-        raise InputError(
-            f"{pairs.name}: {len(seen)} of {len(pairs)} pairs of the split {split!r} are among those that {run} was "
-            f"trained on, {seen[0]!r} is one: figures on them would mean nothing. Shares are drawn by the number of "
-            f"images ({len(pairs.images)} are {split} now): the data, the shares or the seed are not those of the run. "
-            "Give the data as they were then, or a table with a column split that keeps these pairs apart"
-        )
+    ids = [name for name in pairs.ids() if name in known]
+    return SeenPairs(pairs, split, ids) if ids else None
+
+
+def check_held_out(run: Path, pairs: Pairs, source: str, split: str, reading: Reading) -> None:
+    """Refuse a split that holds pairs the run was trained on; arguments as of `seen_in_training`.
+
+    Raises:
+        InputError: how many they are, one of them, and the remedy.
+    """
+    seen = seen_in_training(run, pairs, source, split, reading)
+    if seen is not None:
+        raise InputError(seen.told(run, "figures on them would mean nothing"))

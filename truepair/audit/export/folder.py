@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from truepair.audit.export.lists import WRITERS, write_ids, write_kept, write_weights
-from truepair.audit.folder import AuditFolder
+from truepair.audit.folder import EXPORT_NOTE, AuditFolder
 from truepair.audit.result import AuditResult
 from truepair.data.collection import Collection, PairsCollection
 from truepair.data.formats.handed_on.layouts import LAYOUTS
 from truepair.data.pairs import IntArray
 from truepair.data.selection import Selection
 from truepair.errors import InputError, TruepairError
-from truepair.files import read_json_object, temporary_name
+from truepair.files import temporary_name, write_json_atomically
 
 FORMATS = ("own", "ids", *WRITERS, *LAYOUTS)
 _HOLDS = {"own": "own", "ids": "kept_ids.txt", **{name: layout.holds for name, layout in LAYOUTS.items()}}
@@ -32,7 +33,8 @@ def check_export(
     decisions: str | None = None,
 ) -> None:
     """Refuse, before hours of work, an export that would fail after them: a format is unknown; `own` of an input that
-    has none that can be written; or there is an export already, without one of these formats or of another `keep`.
+    has none that can be written; or there is an export already, without one of these formats, of another `keep` or of
+    other decisions, or nothing says of which.
 
     Args:
         data: the collection, or the name of the input before it is opened.
@@ -52,7 +54,11 @@ def check_export(
     lacking = [name for name in dict.fromkeys(formats) if not (out / _HOLDS.get(name, f"kept.{name}")).exists()]
     if lacking:
         raise InputError(f"{out} exists already, without {' and '.join(lacking)}; move it away to export anew")
-    made = read_json_object(folder.export_note, "what an audit wrote") if folder.export_note.exists() else {}
+    made = folder.export_made_with()
+    if made is None:
+        raise InputError(
+            f"{out} exists already, and nothing there says what it was made with; move it away to export anew"
+        )
     if made.get("keep") != keep:
         raise InputError(
             f"{out} exists already, made with keep = {made.get('keep')}, now it is {keep}; move it away to export anew"
@@ -74,7 +80,9 @@ def check_formats(formats: Sequence[str]) -> None:
         raise InputError(f"export: {[*unknown, 'no format'][0]}; choose from {', '.join(FORMATS)}")
 
 
-def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list[Path]:
+def export(
+    result: AuditResult, out: Path | str, formats: Sequence[str], *, made_with: Mapping[str, Any] | None = None
+) -> list[Path]:
     """Writes the kept pairs and the weights of all into a new folder; returns what lies in it then.
 
     A pair is kept if it was scored, is not flagged, and its `p_match` is at least `result.options["keep"]`. The weight
@@ -95,6 +103,7 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
     Args:
         out: a folder that does not exist or is empty.
         formats: names out of `FORMATS`, at least one.
+        made_with: JSON values that tell this export from others of the audit, kept in it as `made_with.json`.
 
     Raises:
         InputError: a format is unknown or cannot express these pairs, or `out` is in use.
@@ -108,6 +117,8 @@ def export(result: AuditResult, out: Path | str, formats: Sequence[str]) -> list
     try:
         temporary.mkdir(parents=True)
         _write(result, temporary, dict.fromkeys(formats))
+        if made_with is not None:
+            write_json_atomically(temporary / EXPORT_NOTE, dict(made_with))
         if out.exists():
             out.rmdir()
         temporary.rename(out)

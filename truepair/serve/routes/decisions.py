@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from truepair.decisions.decision import Decision
+from truepair.decisions.decision import Decision, Left, Undone
+from truepair.errors import InputError
 from truepair.serve.errors import Problem
 from truepair.serve.routes.pairs import FAR, Pair, wanted_of
 from truepair.serve.service import Service
@@ -65,13 +66,19 @@ class Recorded(BaseModel):
 
 
 class TakingBack(BaseModel):
-    """Taking back the last decisions of a person."""
+    """Taking back decisions of a person: those that are named, or the last ones."""
 
     source: str | None = Field(None, max_length=200, description="name of an audit; the first by default")
     audit: Digest = None
     id: Name
     person: str = Field(min_length=1, max_length=200)
-    count: int = Field(1, ge=1, le=MOST, description="how many decisions")
+    decisions: list[Name] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST,
+        description="ids of the decisions, as they were sent; without it the last `count` of the person, wherever made",
+    )
+    count: int = Field(1, ge=1, le=MOST, description="how many decisions; not beside `decisions`")
 
 
 class Kept(BaseModel):
@@ -90,10 +97,19 @@ class Kept(BaseModel):
     undoes: int | None = Field(description="row that this one takes back")
 
 
+class NotTakenBack(BaseModel):
+    """A decision that was named and not taken back."""
+
+    id: str
+    pair_id: str | None = Field(description="null where it is unknown")
+    why: Left = Field(description="the person decided anew since; or took it back already; or none has this id")
+
+
 class TakenBack(BaseModel):
     """What was taken back, the last one first."""
 
     taken_back: list[Kept]
+    not_taken_back: list[NotTakenBack] = Field(description="of those that were named; the others are taken back")
     latest: int
 
 
@@ -193,11 +209,21 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/decisions/undo")
     def undo(given: TakingBack) -> TakenBack:
-        """Take back the last decisions of a person: what was thought before counts again."""
+        """Take back decisions of a person: what was thought before counts again."""
         review = service.review(given.source)
         review.require(given.audit)
-        requests = [f"{given.id}/{place}" for place in range(given.count)]
-        return TakenBack(taken_back=_kept(review.undo(given.person, requests)), latest=review.latest)
+        if given.decisions is None:
+            requests = [f"{given.id}/{place}" for place in range(given.count)]
+            taken_back = review.undo(given.person, requests)
+            return TakenBack(taken_back=_kept(taken_back), not_taken_back=[], latest=review.latest)
+        if "count" in given.model_fields_set:
+            raise InputError("a count says nothing of decisions that are named; give either decisions or count")
+        undone = review.undo_named(given.person, list(dict.fromkeys(given.decisions)), given.id)
+        return TakenBack(
+            taken_back=_kept([each.decision for each in undone if each.decision is not None and each.left is None]),
+            not_taken_back=_left(undone),
+            latest=review.latest,
+        )
 
     @routes.get("/decisions")
     def standing(
@@ -275,6 +301,14 @@ def router(service: Service) -> APIRouter:
         )
 
     return routes
+
+
+def _left(undone: Sequence[Undone]) -> list[NotTakenBack]:
+    return [
+        NotTakenBack(id=each.name, pair_id=None if each.decision is None else each.decision.pair_id, why=each.left)
+        for each in undone
+        if each.left is not None
+    ]
 
 
 def _kept(decisions: Sequence[Decision]) -> list[Kept]:

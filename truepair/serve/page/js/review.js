@@ -4,7 +4,7 @@ import { announce, errorBox, make } from "./elements.js";
 import { controls, nameForm } from "./review/controls.js";
 import { Session } from "./review/session.js";
 import { waitingElsewhere } from "./review/outbox.js";
-import { VERDICTS, helpDialog } from "./review/words.js";
+import { VERDICTS, helpDialog, leftWords } from "./review/words.js";
 import { SCREEN, gridOfPairs } from "./review/grid.js";
 import { onePair } from "./review/one.js";
 import { progressPanel } from "./review/progress.js";
@@ -202,19 +202,21 @@ export function mount(root, context) {
 
   async function undo() {
     const mine = session;
-    let taken;
+    let taken, left;
     try {
-      taken = await mine.undo();
+      ({ taken, left } = await mine.undo());
     } catch (error) {
       return fail(error, undo);
     }
     if (session !== mine) return undefined;
-    if (!taken.length) {
-      last.replaceChildren("There is nothing to take back.");
+    const about = [...taken, ...left.map(({ pair_id }) => pair_id)].find(Boolean);
+    if (!about) {
+      last.replaceChildren(leftWords(left) || "Nothing that was judged in this tab is left to take back. Go back to a pair and judge it anew.");
       return undefined;
     }
-    const pair = (await mine.deck.goTo(taken[0])).pair;
-    last.replaceChildren(`Taken back: ${taken.length > 1 ? `${taken.length} decisions` : ""}`, taken.length > 1 ? "" : make("q", {}, pair.caption));
+    const { pair } = await mine.deck.goTo(about);
+    const words = taken.length > 1 ? `${taken.length} decisions` : make("q", {}, pair.caption);
+    last.replaceChildren(...(taken.length ? ["Taken back: ", words, ". "] : []), leftWords(left));
     render();
     if (settings.view === "grid") grid.focus(Math.max(0, screen.findIndex((item) => item.pair === pair)), true);
     return undefined;

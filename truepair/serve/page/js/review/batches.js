@@ -8,22 +8,21 @@ export class Batches {
     this.name = `truepair.batches.${JSON.stringify([source, audit, person])}`;
     this.all = [];
     try {
-      this.all = JSON.parse(sessionStorage.getItem(this.name)) || [];
+      const all = JSON.parse(sessionStorage.getItem(this.name)) || [];
+      this.all = all.filter(({ ids }) => Array.isArray(ids)); // those of earlier versions tell a count alone
     } catch {
-      // Nothing that can be read: one decision at a time is taken back.
+      // Nothing that can be read: nothing is taken back that may not be this tab's.
     }
   }
 
-  /** `batch`: { key, count }, the entry of the outbox and how many decisions it had. */
+  /** `batch`: { key, ids }, the entry of the outbox and the ids of its decisions. */
   push(batch) {
     this.keep([...this.all, batch].slice(-MOST));
   }
 
   /** The last one; null where none is known. */
-  pop() {
-    const last = this.all.at(-1) || null;
-    this.keep(this.all.slice(0, -1));
-    return last;
+  get last() {
+    return this.all.at(-1) || null;
   }
 
   drop(key) {

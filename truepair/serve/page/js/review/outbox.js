@@ -7,13 +7,13 @@ const PREFIX = "truepair.waiting.";
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 15000;
 
-/** All that wait in this browser, the oldest first: { key, source, audit, decisions }. */
+/** All that wait in this browser, the oldest first: { key, source, audit, decisions, read }, as other tabs may have them. */
 function stored() {
   const found = [];
   for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).sort()) {
     try {
       const entry = JSON.parse(localStorage.getItem(key));
-      if (Array.isArray(entry.decisions)) found.push({ ...entry, key });
+      if (Array.isArray(entry.decisions)) found.push({ ...entry, key, read: true });
     } catch {
       localStorage.removeItem(key);
     }
@@ -38,9 +38,10 @@ export class Outbox {
   /**
    * `audit`: digest of its pairs; another audit of the name takes none of these decisions.
    * `kept(entry, answer)`: it is on the disk. `changed({ waiting, error })`: how many decisions wait, and why.
+   * `elsewhere(entry)`: another tab has sent it, or taken it back.
    */
-  constructor(source, audit, { kept, changed, refused }) {
-    Object.assign(this, { source, audit, kept, changed, refused, entries: [], error: null, wait: FIRST_WAIT, sending: null, tried: null });
+  constructor(source, audit, { kept, changed, refused, elsewhere }) {
+    Object.assign(this, { source, audit, kept, changed, refused, elsewhere, entries: [], error: null, wait: FIRST_WAIT, sending: null, tried: null });
     this.entries = stored().filter((entry) => about(entry, source, audit));
     if (this.entries.length) this.send();
   }
@@ -52,26 +53,30 @@ export class Outbox {
 
   add(decisions) {
     const named = decisions.map((decision) => ({ id: randomId(), ...decision }));
-    const entry = { source: this.source, decisions: named, key: `${PREFIX}${String(Date.now()).padStart(15, "0")}.${named[0].id}` };
+    const entry = { source: this.source, decisions: named, stored: true, key: `${PREFIX}${String(Date.now()).padStart(15, "0")}.${named[0].id}` };
     this.entries.push(entry);
     try {
       localStorage.setItem(entry.key, JSON.stringify({ source: this.source, audit: this.audit, decisions: named }));
     } catch {
-      // The browser's own store is full or closed: the decision waits in memory.
+      entry.stored = false; // the browser's own store is full or closed: the decision waits in memory
     }
     if (!this.timer) this.send();
     return entry;
   }
 
-  /** Take the last decisions out again if they surely were not kept; null where they may have been. */
-  takeBack() {
-    const last = this.entries.at(-1);
-    if (!last || this.sending === last || (this.tried === last && this.error?.status !== 507)) return null;
-    this.entries.pop();
-    localStorage.removeItem(last.key);
+  holds(key) {
+    return this.entries.some((entry) => entry.key === key);
+  }
+
+  /** Take the decisions of one entry out again if they surely were not kept; null where they may have been. */
+  takeBack(key) {
+    const entry = this.entries.find((each) => each.key === key);
+    if (!entry || this.sending === entry || (this.tried === entry && this.error?.status !== 507) || gone(entry)) return null;
+    this.entries = this.entries.filter((other) => other !== entry);
+    localStorage.removeItem(key);
     if (!this.entries.length) this.error = null;
     this.tell();
-    return last;
+    return entry;
   }
 
   async send() {
@@ -80,6 +85,11 @@ export class Outbox {
     this.timer = null;
     while (this.entries.length) {
       const entry = this.entries[0];
+      if (entry.read && gone(entry)) {
+        this.done(entry);
+        this.elsewhere(entry);
+        continue;
+      }
       this.sending = this.tried = entry;
       try {
         const answer = await post("/decisions", { source: this.source, audit: this.audit, decisions: entry.decisions });
@@ -114,6 +124,11 @@ export class Outbox {
   tell() {
     this.changed({ waiting: this.waiting, error: this.error });
   }
+}
+
+/** Whether an entry of the browser's store is no longer there. */
+function gone(entry) {
+  return (entry.read || entry.stored) && localStorage.getItem(entry.key) === null;
 }
 
 export function randomId() {

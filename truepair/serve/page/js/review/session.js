@@ -26,6 +26,7 @@ export class Session {
       kept: (entry, answer) => this.kept(entry, answer),
       changed: (state) => tell.waiting({ count: state.waiting, error: state.error }),
       refused: (entry, error) => this.refused(entry, error),
+      elsewhere: (entry) => this.shown(entry),
     });
   }
 
@@ -54,8 +55,8 @@ export class Session {
       pair_id: one.pair.pair_id, verdict, person, caption, partner, seconds, chosen_by: one.chosen_by, probability_chosen: one.probability,
     }));
     this.mark(decisions);
-    const { key } = this.outbox.add(decisions);
-    this.batches.push({ key, count: decisions.length });
+    const entry = this.outbox.add(decisions);
+    this.batches.push({ key: entry.key, ids: entry.decisions.map(({ id }) => id) });
   }
 
   mark(decisions) {
@@ -75,40 +76,51 @@ export class Session {
   refused(entry, error) {
     this.batches.drop(entry.key);
     this.tell.refused({ count: entry.decisions.length, error });
+    this.shown(entry);
+  }
+
+  /** Show what stands about the pairs of an entry that was not kept from here. */
+  shown(entry) {
     for (const { pair_id } of entry.decisions) {
       this.stand(pair_id).then(() => this.tell.others([this.deck.byId.get(pair_id)], [])).catch(() => {});
     }
   }
 
-  /** Take the last decision back, or all that were made at once. Ids of the pairs, the last one first. */
-  async undo() {
-    const batch = this.batches.pop() || { count: 1 };
-    const unsent = this.outbox.takeBack();
+  /**
+   * Take back what was judged last in this tab, all that was judged at once; one call after the other. `taken`: ids of
+   * the pairs, the last one first; `left`: { pair_id, why } of decisions that were not taken back.
+   */
+  undo() {
+    this.undoing = (this.undoing || Promise.resolve()).catch(() => {}).then(() => this.undoLast());
+    return this.undoing;
+  }
+
+  async undoLast() {
+    const batch = this.batches.last;
+    if (!batch) return { taken: [], left: [] };
+    const unsent = this.outbox.takeBack(batch.key);
     if (unsent) {
+      this.batches.drop(batch.key);
       const ids = unsent.decisions.map((decision) => decision.pair_id).reverse();
       for (const id of ids) this.stand(id).catch(() => { this.deck.byId.get(id).mine = null; });
       for (const id of ids) if (this.deck.byId.has(id)) this.deck.byId.get(id).mine = null;
-      return ids;
+      return { taken: ids, left: [] };
     }
     const { source, audit, person } = this.settings;
     const until = Date.now() + 5000;
-    while (this.outbox.waiting && Date.now() < until) await new Promise((done) => setTimeout(done, 30));
-    if (this.outbox.waiting) {
-      this.batches.push(batch);
+    while (this.outbox.holds(batch.key) && Date.now() < until) await new Promise((done) => setTimeout(done, 30));
+    if (this.outbox.holds(batch.key)) {
       throw new Error("The decisions before are not kept yet; they are sent again, then this one can be taken back.");
     }
-    const request = { source, audit, id: randomId(), person, count: batch.count };
-    let answer;
-    try {
-      answer = await post("/decisions/undo", request);
-    } catch (error) {
-      this.batches.push(batch);
-      throw error;
-    }
-    const ids = [...new Set(answer.taken_back.map((kept) => kept.pair_id))];
-    await Promise.all(ids.map((id) => this.stand(id)));
+    batch.undo ||= randomId(); // asked again after a failure, it is the same request
+    const answer = await post("/decisions/undo", { source, audit, id: batch.undo, person, decisions: batch.ids });
+    this.batches.drop(batch.key);
+    const taken = [...new Set(answer.taken_back.map((kept) => kept.pair_id))];
+    const left = answer.not_taken_back;
+    const ids = [...taken, ...left.map(({ pair_id }) => pair_id)].filter(Boolean);
+    await Promise.all(ids.map((id) => this.stand(id).catch(() => {}))); // else the next look tells
     this.look();
-    return ids;
+    return { taken, left };
   }
 
   /** Ask what stands of this person about a pair. */

@@ -12,7 +12,7 @@ const KEYS = [
   ["A", "match"],
   ["X", "mismatch"],
   ["Space", "unsure"],
-  ["Backspace", "take the last decision back"],
+  ["Backspace", "take back what was judged last in this tab"],
   ["← →", "look at the pair before or after, without judging; in the grid, all four"],
   ["N", "next undecided pair; in the grid, next screen"],
   ["E", "write the caption that is right"],
@@ -29,6 +29,20 @@ export function verdictLine(person, { verdict, caption, partner }) {
   const { name, sign, style } = VERDICTS[verdict];
   const more = caption ? make("span", {}, "; caption written anew: ", make("q", {}, caption)) : partner && make("span", {}, "; a proposed caption was taken");
   return make("p", { class: "verdict-line" }, make("span", { class: `${style} mark`, "aria-hidden": "true" }, sign), `${person}: ${name.toLowerCase()}`, more);
+}
+
+const WHY_LEFT = {
+  changed: "decided anew elsewhere since, and that stands",
+  "taken back": "taken back elsewhere already",
+  unknown: "never kept by the service",
+};
+
+/** What was not taken back and why, in sentences; `left`: the answers about these decisions. */
+export function leftWords(left) {
+  return Object.entries(WHY_LEFT).map(([why, words]) => {
+    const count = left.filter((each) => each.why === why).length;
+    return count ? `${count === 1 ? "1 decision" : `${count} decisions`} not taken back: ${words}.` : "";
+  }).filter(Boolean).join(" ");
 }
 
 export function helpDialog() {
