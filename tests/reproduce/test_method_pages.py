@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from truepair.reproduce.figures.figure import read_figures
 from truepair.reproduce.render.method_pages import changed, method_pages, row_of
 from truepair.reproduce.tables import Filled, read_specs
 
+ROOT = Path(__file__).parents[2]
 PRINTED = [name for name in METHODS if METHODS[name].method.printed is not None]
 FIVE = ["crcl", "gsc", "ugncl", "disncl", "uot-rcl"]
 TABLE = read_specs()[0]["departures"]
@@ -82,6 +84,15 @@ def test_a_row_changes_the_option_to_the_printed_value(name):
             arguments, _ = parser.parse_known_args(command.split())
             given = given_options(arguments, METHODS[name].options, prefix=f"{name}-")
             assert given[each.option.partition(".")[2]] == each.printed
+
+
+def test_every_option_of_a_method_that_the_documentation_names_is_one():
+    known = {
+        f"--{name}-{option.name}".replace("_", "-") for name in METHODS for option in fields(METHODS[name].options)
+    }
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for word in re.findall(rf"(?<![\w-])--(?:no-)?((?:{'|'.join(METHODS)})-[a-z0-9-]*[a-z0-9])", page.read_text()):
+            assert f"--{word}" in known, f"{page.name} names --{word}"
 
 
 def record(method, seed, rsum):
