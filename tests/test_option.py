@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from truepair.errors import InputError
-from truepair.option import SHARE, Options, option
+from truepair.option import SHARE, Options, idle_beside, option
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,22 @@ def test_values_out_of_bounds_are_refused(options, said):
 def test_bounds_themselves_and_no_value_are_taken():
     assert Some(share=0.0, dropout=0.0, count=2) == Some(share=0, dropout=0, count=2)
     assert Some(share=1.0).count is None
+
+
+@dataclass(frozen=True)
+class WithTerms(Options):
+    kind: Literal["a", "b", "none"] = option("a", "which term")
+    term_weight: float = option(1.0, "its weight", least=0, idle={"kind": ("none",)})
+    curve: float = option(2.0, "its curve", idle={"kind": ("b", "none"), "term_weight": (0,)})
+
+
+def test_options_without_effect_are_named_with_what_takes_it_from_them():
+    def idle(**given):
+        return [*idle_beside(WithTerms(**given), given)]
+
+    assert idle(term_weight=0.5, curve=3.0) == []
+    assert idle(kind="b", term_weight=0.5, curve=3.0) == [("curve", "kind")]
+    assert idle(kind="none", term_weight=0.5) == [("term_weight", "kind")]
+    assert idle(kind="none", term_weight=0.0) == []  # both leave the term out
+    assert idle(term_weight=0.0, curve=3.0) == [("curve", "term_weight")]
+    assert [*idle_beside(WithTerms(kind="none"), ())] == []  # of those that are not asked about, nothing is said

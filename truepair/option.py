@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import field, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,8 @@ def option(default: T, about: str, **more: Any) -> T:
 
     Args:
         about: its `help`.
-        more: its bounds (above and below leave the bound out, least and most do not), and what else is to be given its
+        more: its bounds (above and below leave the bound out, least and most do not), `idle` (name of another option of
+            the same dataclass → its values beside which this one has no effect), and what else is to be given its
             metadata.
     """
     return field(default=default, metadata={"help": about, **more})
@@ -41,6 +43,20 @@ class Options:
                 raise InputError(f"{each.name} is {value!r}; expected one of {', '.join(choices)}")
             if isinstance(value, int | float) and not within(value, each.metadata):
                 raise InputError(f"{each.name} is {value}; expected {bounds_in_words(each.metadata)}")
+
+
+def idle_beside(options: Any, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Of some options of a dataclass, those that have no effect beside its others, each with the one that takes it.
+
+    A weight of 0 agrees with one that leaves its term out.
+    """
+    described = {each.name: each.metadata for each in fields(options)}
+    for name in names:
+        if name.endswith("weight") and not getattr(options, name):
+            continue
+        for other, values in described[name].get("idle", {}).items():
+            if getattr(options, other) in values:
+                yield name, other
 
 
 def within(value: float, bounds: Any) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import write_tiny_precomp
-from truepair.cli.main import main
+from truepair.cli.main import build_parser, main
 from truepair.cli.options import whole_numbers
+from truepair.cli.train import job_of
 from truepair.data.text import Vocabulary
 from truepair.methods import METHODS
 from truepair.training.fit import open_run
@@ -218,6 +219,52 @@ def test_bad_input_is_one_clear_line(arguments, message, tiny, run, tmp_path, mo
     assert "Traceback" not in error
     assert not (tmp_path / "run").exists(), "nothing is left behind by a run that never began"
     assert before == {path: path.stat().st_mtime_ns for folder in (tiny, run) for path in folder.rglob("*")}
+
+
+CONTRADICTIONS = [
+    ("gsc", "--gsc-exchange after_epoch", "--gsc-exchange has no effect without --gsc-co-train"),
+    ("gsc", "--gsc-intra-modal-weight 0 --gsc-intra-modal-temperature 2", "beside --gsc-intra-modal-weight 0.0"),
+    ("gsc", "--as-printed --ablation --no-gsc-co-train --gsc-exchange after_epoch", "without --gsc-co-train"),
+    ("crcl", "--crcl-labels given --crcl-momentum 0.5", "--crcl-momentum has no effect beside --crcl-labels given"),
+    ("crcl", "--crcl-scale 0 --crcl-exponent 1", "--crcl-exponent has no effect beside --crcl-scale 0.0"),
+    ("crcl", "--crcl-scale 0 --crcl-active-weight 0", "scale and active_weight are 0"),
+    ("crcl", "--crcl-labels current --crcl-pieces 7,7,7", "labels are current, which no piece refines"),
+    ("ugncl", "--ugncl-evidence exp_tanh --ugncl-background 0.5", "beside --ugncl-evidence exp_tanh"),
+    (
+        "ugncl",
+        "--ugncl-margins soft --ugncl-sharpness 5",
+        "--ugncl-sharpness has no effect beside --ugncl-margins soft",
+    ),
+    ("ugncl", "--ugncl-division probability --ugncl-threshold 0.3", "beside --ugncl-division probability"),
+    ("disncl", "--disncl-disentangler none --disncl-regularizer-weight 1", "beside --disncl-disentangler none"),
+    ("disncl", "--disncl-disentangler fdmer --disncl-balance 0.3", "beside --disncl-disentangler fdmer"),
+    (
+        "disncl",
+        "--disncl-soft-weight 0 --disncl-log-floor -2",
+        "--disncl-log-floor has no effect beside --disncl-soft-weight",
+    ),
+    ("uot-rcl", "--uot-rcl-relation-weight 0 --uot-rcl-pair-weight 0.5", "beside --uot-rcl-relation-weight 0.0"),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "message"), CONTRADICTIONS)
+def test_options_of_a_method_that_contradict_each_other_are_refused_with_the_pair_named(
+    method, options, message, tiny, tmp_path, capsys
+):
+    assert train(tiny, tmp_path / "run", "--method", method, *options.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error and "leave one" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_that_agree_are_taken(tiny):
+    for method, options in (
+        ("gsc", "--gsc-co-train --gsc-exchange after_epoch"),
+        ("disncl", "--disncl-disentangler none --disncl-soft-weight 0 --disncl-regularizer-weight 0"),
+        ("ugncl", "--as-printed --ablation --ugncl-evidence background --ugncl-background 0.5"),
+    ):
+        words = ["train", str(tiny), "--out", "x", "--method", method, *options.split()]
+        job_of(build_parser(words).parse_args(words))
 
 
 def test_lists_of_whole_numbers():

@@ -98,6 +98,23 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda a, b: multimodal_contrast(a, b, temperature=0.5), sides)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("batch", [1, 2, 512])
+def test_cross_entropy_of_soft_labels_is_finite_at_the_extremes(batch, dtype):
+    """Cosines of ±1 over a small temperature; labels of one class, of all, and of none."""
+    for sign in (1, -1):
+        logits = torch.full((batch, 4), -100.0 * sign, dtype=dtype)
+        logits[:, 0] = 100.0 * sign
+        for target in (torch.eye(4)[torch.zeros(batch, dtype=torch.int64)], torch.full((batch, 4), 0.25)):
+            leaf = logits.clone().requires_grad_()
+            loss = soft_cross_entropy(leaf, target.to(dtype))
+            (gradient,) = torch.autograd.grad(loss.sum(), leaf)
+            assert bool(torch.isfinite(loss).all()) and bool(torch.isfinite(gradient).all())
+        nothing = soft_cross_entropy(logits.requires_grad_(), torch.zeros(batch, 4, dtype=dtype))
+        (gradient,) = torch.autograd.grad(nothing.sum(), logits)
+        assert not nothing.any() and not gradient.any()
+
+
 def test_batches_of_512_are_finite():
     images, texts = unit(512, 8), unit(512, 8, seed=1)
     for temperature in (1.0, 0.01):
@@ -110,6 +127,8 @@ def test_batches_of_512_are_finite():
     [
         (lambda: soft_cross_entropy(torch.full((2, 3), torch.nan), torch.zeros(2, 3)), "finite"),
         (lambda: soft_cross_entropy(torch.zeros(2, 3), torch.zeros(2, 2)), "shape"),
+        (lambda: soft_cross_entropy(torch.zeros(1, 2), torch.tensor([[0.5, torch.nan]])), r"target\[0, 1\] is nan"),
+        (lambda: soft_cross_entropy(torch.zeros(1, 2), torch.tensor([[-0.5, 1.5]])), r"target\[0, 0\] is -0.5"),
         (lambda: robust_clustering(torch.zeros(2, 1), torch.zeros(2, dtype=torch.int64)), "at least 2"),
         (lambda: robust_clustering(torch.zeros(2, 3), torch.tensor([0, 3])), "0 … 2"),
         (lambda: robust_clustering(torch.full((1, 3), torch.inf), torch.tensor([0])), "finite"),

@@ -60,12 +60,47 @@ def test_the_divergence_is_that_of_unit_gaussians_in_both_directions():
     assert float(unit_gaussian_divergence(a, a).abs().max()) == 0
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_gradients(count):
+    draws = torch.Generator().manual_seed(count)
+    joint, marginal = (
+        torch.randn(n, dtype=torch.float64, generator=draws).mul(3).requires_grad_() for n in (count, count + 1)
+    )
+    assert torch.autograd.gradcheck(jensen_shannon, (joint, marginal))
+    first, second = (torch.randn(count, 4, dtype=torch.float64, generator=draws).requires_grad_() for _ in range(2))
+    assert torch.autograd.gradcheck(unit_gaussian_divergence, (first, second))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("count", [1, 2, 512])
+def test_they_are_finite_with_gradients_at_the_extremes(count, dtype):
+    for logit in (1e4, -1e4, 0.0):
+        logits = [torch.full((count, 1), sign * logit, dtype=dtype).requires_grad_() for sign in (1, -1)]
+        value = jensen_shannon(*logits)
+        assert bool(torch.isfinite(value)) and float(value.detach()) <= 0
+        assert all(bool(torch.isfinite(gradient).all()) for gradient in torch.autograd.grad(value, logits))
+    ends = [torch.full((count, 3), sign, dtype=dtype).requires_grad_() for sign in (1.0, -1.0)]
+    assert unit_gaussian_divergence(*ends).tolist() == [6.0] * count  # ‖(2, 2, 2)‖²/2
+    gradients = torch.autograd.grad(unit_gaussian_divergence(*ends).sum(), ends)
+    assert [gradient.unique().tolist() for gradient in gradients] == [[2.0], [-2.0]]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: jensen_shannon(torch.zeros(0), torch.zeros(2)), "0 joint and 2 marginal"),
         (lambda: derangement(1), "keeps its place"),
         (lambda: unit_gaussian_divergence(torch.zeros(2, 3), torch.zeros(2, 4)), "expected"),
+        (lambda: jensen_shannon(torch.tensor([0.0, math.nan]), torch.zeros(2)), r"joint logits\[1\] is nan"),
+        (
+            lambda: jensen_shannon(torch.zeros(2, 1), torch.tensor([[math.inf], [0.0]])),
+            r"marginal logits\[0, 0\] is inf",
+        ),
+        (lambda: jensen_shannon(torch.tensor(math.nan), torch.zeros(2)), "joint logits is nan"),
+        (
+            lambda: unit_gaussian_divergence(torch.zeros(1, 2), torch.tensor([[0.0, math.nan]])),
+            r"second\[0, 1\] is nan",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):

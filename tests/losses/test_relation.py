@@ -129,6 +129,26 @@ def test_rows_without_mass_add_nothing_and_huge_similarities_are_no_trouble():
     assert bool(torch.isfinite(gradient).all())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("count", [1, 2, 512])
+def test_everything_is_finite_at_the_extremes(count, dtype):
+    """Similarities of ±1, plans of one match, of all, and of none."""
+    ones, eye = torch.ones(count, count, dtype=dtype), torch.eye(count, dtype=dtype)
+    for similarity in (ones, -ones, 2 * eye - ones, ones - 2 * eye):
+        for plan in (eye / count, ones / count**2, torch.zeros_like(ones)):
+            leaf = similarity.clone().requires_grad_()
+            loss = relation_alignment(leaf, plan, temperature=0.05)
+            assert bool(torch.isfinite(loss).all()) and float(loss.detach().min()) >= -1e-2
+            (gradient,) = torch.autograd.grad(loss.sum(), leaf)
+            assert bool(torch.isfinite(gradient).all())
+    nothing = relation_alignment(ones.requires_grad_(), torch.zeros_like(eye))
+    assert nothing.tolist() == [0.0] * count
+    vectors, confident = torch.ones(count, 3), torch.cat([torch.ones(1, 3), -torch.ones(1, 3)])
+    relation = relations(vectors, confident, temperature=0.05)
+    assert relation[:, 1].tolist() == pytest.approx([1.0] * count)
+    assert relation_cost(relation, relation).abs().max() == 0
+
+
 def test_gradients():
     plan = draw(4, 4, seed=11).abs()
     similarity = draw(4, 4, seed=12).requires_grad_()
@@ -158,6 +178,8 @@ def test_a_batch_from_vectors_to_loss():
         (lambda: relations(torch.ones(2, 3), torch.ones(4, 2)), r"\(2, 3\), those of the confident set \(4, 2\)"),
         (lambda: relations(torch.ones(2, 3), torch.ones(0, 3)), "at least one row each"),
         (lambda: relations(torch.ones(2, 3), torch.ones(1, 3), temperature=0.0), "temperature is 0.0"),
+        (lambda: relations(torch.tensor([[0.0, math.nan]]), torch.ones(1, 2)), r"vectors\[0, 1\] is nan"),
+        (lambda: relations(torch.ones(1, 1), torch.full((2, 1), math.inf)), r"confident_vectors\[0, 0\] is inf"),
         (lambda: relation_cost(torch.ones(2, 3), torch.ones(3, 3)), r"expected \(B, G\) twice"),
         (lambda: relation_cost(torch.ones(1, 1), torch.full((1, 1), math.nan)), r"text\[0, 0\] is nan"),
         (lambda: relation_alignment(torch.ones(2, 2), torch.ones(2, 3)), r"plan has shape \(2, 3\)"),

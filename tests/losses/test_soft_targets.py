@@ -71,6 +71,21 @@ def test_it_is_bounded_and_finite_at_the_extremes():
         assert 0 <= float(loss.detach().min()) <= float(loss.detach().max()) <= -2 * FLOOR + 1e-4
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("size", [1, 2])
+def test_small_batches_are_finite_at_the_extremes(size, dtype):
+    ones, eye = torch.ones(size, size, dtype=dtype), torch.eye(size, dtype=dtype)
+    for similarity in (ones, -ones, 2 * eye - ones, ones - 2 * eye):
+        for given in (0.0, 0.5, 1.0):
+            leaf = similarity.clone().requires_grad_()
+            loss = soft_alignment(leaf, temperature=0.05, given=given)
+            (gradient,) = torch.autograd.grad(loss.sum(), leaf)
+            assert bool(torch.isfinite(gradient).all())
+            assert 0 <= float(loss.detach().min()) <= float(loss.detach().max()) <= -2 * FLOOR + 1e-4
+    one = soft_alignment(torch.tensor([[-1.0]], dtype=dtype), temperature=0.05)
+    assert one.tolist() == [0.0]  # the only candidate is the right one
+
+
 def test_gradients_flow_into_the_probabilities_alone():
     similarity = random_similarity(5).requires_grad_()
     targets = [soft_targets(0.5, torch.softmax(s / 0.3, dim=1)) for s in (similarity.T, similarity)]

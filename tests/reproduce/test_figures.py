@@ -18,7 +18,8 @@ from truepair.reproduce.cells import Places
 from truepair.reproduce.figures import figure as room
 from truepair.reproduce.figures.figure import OF_RECORDS, OF_RUNS, FigureSpec, draw, read_figures
 from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
-from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
+from truepair.reproduce.figures.from_runs import corrected_labels, features, histograms, plane_of_classes, subspaces
+from truepair.reproduce.figures.of_retrieval import retrieved
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
 from truepair.training.config import TrainingConfig
@@ -169,9 +170,60 @@ def test_items_in_a_plane_are_those_of_the_classes(pairs_run, tmp_path, monkeypa
     assert [found["class"] for found in shown] == ["x", "y", "z"]
     assert [len(found["images"]) for found in shown] == [len(found["texts"]) for found in shown]
     assert sum(len(found["images"]) for found in shown) == min(len(test), 300)
+    panels = plane_of_classes({"run": pairs_run}, source="any", options={}).numbers
+    assert [*panels] == ["images, features as they are", "run"] and [*panels["run"][0]] == ["class", "images", "texts"]
+    assert [*panels["images, features as they are"][0]] == ["class", "images"]
+    both = replace(test, texts=replace(test.texts, features=np.eye(len(test.texts), dtype=np.float32)))
+    drawn = np.array([3, 0])
+    found = features(both, drawn)
+    assert found["images"].tolist() == test.images.features[test.image_index[drawn]].reshape(2, -1).tolist()
+    assert found["texts"].argmax(axis=1).tolist() == test.text_index[drawn].tolist()
     monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: test)
     with pytest.raises(InputError, match="no classes"):
         plane_of_classes({"run": pairs_run}, source="any", options={})
+
+
+def test_queries_are_shown_with_what_is_most_similar_to_them_and_whether_it_is_of_their_class(pairs_run, monkeypatch):
+    from truepair.audit.scoring.vectors import encode
+    from truepair.training.fit import open_run
+
+    test = truepair.load("scenes:60", "test")
+    labelled = replace(test, labels=np.arange(len(test)) % 3, class_names=("x", "y", "z"))
+    monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: labelled)
+    drawn = retrieved({"run": pairs_run}, source="any", options={}, images=2, texts=2)
+    rows = drawn.numbers["queries"]
+    assert [(row["kind"], len(row["found"])) for row in rows] == [("image", 5)] * 2 + [("text", 3)] * 2
+    assert len({row["class"] for row in rows[:3]}) == 3
+    vectors = encode(open_run(pairs_run.path).model, labelled, device="cpu")
+    for row in rows:
+        assert [found["right"] for found in row["found"]] == [found["class"] == row["class"] for found in row["found"]]
+        of_texts = row["kind"] == "image"
+        query, others = (vectors.images, vectors.texts) if of_texts else (vectors.texts, vectors.images)
+        index = labelled.text_index if of_texts else labelled.image_index
+        similarity = sorted((others[index] @ query[row["place"]]).tolist(), reverse=True)
+        assert [found["similarity"] for found in row["found"]] == pytest.approx(
+            similarity[: len(row["found"])], abs=1e-3
+        )
+    assert len(drawn.figure.axes) == 4 * 6
+    monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: test)
+    with pytest.raises(InputError, match="no classes"):
+        retrieved({"run": pairs_run}, source="any", options={}, images=1, texts=1)
+
+
+def test_a_figure_shows_the_records_that_its_table_takes_from_others(tmp_path):
+    name = "fashion_precomp-gsc-in-turn-noise40-seed0"
+    (kept,) = (one for one in read_records(ROOT / "results" / "noise.jsonl") if one["name"] == name)
+    (tmp_path / "noise.jsonl").write_text(json.dumps(kept) + "\n")
+    paths = draw("gsc-4a", tmp_path, Places(tmp_path, tmp_path), tmp_path / "out")
+    shown = json.loads(paths[2].read_text())["numbers"]["curves"]
+    assert shown == {"40% noise": [[0.01, kept["result"]["test"]["rsum"], 0.0]]}
+
+
+def test_the_baseline_of_disncl_is_the_one_its_paper_describes():
+    (run,) = read_figures()["disncl-4-baseline"].runs.values()
+    table, _, name = run.partition("/")
+    (command,) = (cell.command for cell in TABLES[table].cells if cell.name == name)
+    assert "--disncl-disentangler reconstruction" in command
 
 
 def test_corrected_labels_are_the_mean_distribution_of_a_true_class(tmp_path):

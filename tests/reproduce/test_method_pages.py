@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 from importlib import import_module
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,24 @@ from truepair.reproduce.figures.figure import read_figures
 from truepair.reproduce.render.method_pages import changed, method_pages, row_of
 from truepair.reproduce.tables import Filled, read_specs
 
+ROOT = Path(__file__).parents[2]
 PRINTED = [name for name in METHODS if METHODS[name].method.printed is not None]
 FIVE = ["crcl", "gsc", "ugncl", "disncl", "uot-rcl"]
 TABLE = read_specs()[0]["departures"]
+EQUATIONS = {  # those of each paper that define what is computed
+    "crcl": {3, *range(6, 13)},
+    "gsc": {*range(3, 11)},
+    "ugncl": {*range(2, 19)},
+    "disncl": {*range(1, 13)},
+    "uot-rcl": {*range(1, 21)},
+}
+SHOWN = {  # tables and figures of results, but for those of other people's methods and of pictures
+    "crcl": ["Table 4", "Fig. 1", "Fig. 3", "Fig. 4"],
+    "gsc": ["Table 5", "Table 6", "Fig. 2", "Fig. 4", "Fig. 5"],
+    "ugncl": ["Table 4", "Fig. 3"],
+    "disncl": ["Table I", "Table V", "Fig. 4", "Fig. 5", "Fig. 6"],
+    "uot-rcl": ["Table IV", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6", "Fig. 7", "Fig. 8"],
+}
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -34,6 +50,19 @@ def test_every_equation_has_its_function_and_every_table_named_exists(name):
                 assert option[1].replace("-", "_") in known
             elif re.fullmatch(r"[a-z]+-[0-9a-z-]+", word):
                 assert word in {*read_specs()[0], *read_figures()}
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_the_page_of_each_of_the_five_has_all_equations_tables_and_figures_of_its_paper(name):
+    preset = truepair.as_printed(name).preset
+    found = set()
+    for what in preset.equations:
+        for first, last in re.findall(
+            r"(\d+)(?:–(\d+))?", "" if what.startswith(("Fig", "Alg")) else what.split(":")[0]
+        ):
+            found |= {*range(int(first), int(last or first) + 1)}
+    assert EQUATIONS[name] <= found
+    assert [what for what in SHOWN[name] if what not in preset.rows] == []
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -55,6 +84,15 @@ def test_a_row_changes_the_option_to_the_printed_value(name):
             arguments, _ = parser.parse_known_args(command.split())
             given = given_options(arguments, METHODS[name].options, prefix=f"{name}-")
             assert given[each.option.partition(".")[2]] == each.printed
+
+
+def test_every_option_of_a_method_that_the_documentation_names_is_one():
+    known = {
+        f"--{name}-{option.name}".replace("_", "-") for name in METHODS for option in fields(METHODS[name].options)
+    }
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for word in re.findall(rf"(?<![\w-])--(?:no-)?((?:{'|'.join(METHODS)})-[a-z0-9-]*[a-z0-9])", page.read_text()):
+            assert f"--{word}" in known, f"{page.name} names --{word}"
 
 
 def record(method, seed, rsum):

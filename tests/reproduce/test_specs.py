@@ -56,6 +56,21 @@ def test_cells_have_their_own_names_and_commands_that_the_program_takes(table):
             assert job.setup.training.seed == cell.facts["seed"]
 
 
+def test_each_of_the_five_can_be_run_as_printed_and_with_our_defaults_on_every_set():
+    """Three seeds, and the rates of the papers; the engine of as printed may be another than the paper's."""
+    pairs, labels = ("crcl", "gsc", "ugncl", "disncl"), ("uot-rcl",)
+    sets = {"fashion_precomp": pairs + labels, "flickr8k": pairs, "wikipedia": labels, "emoji": pairs + labels}
+    asked = [(data, method) for data, methods in {**sets, "scenes": pairs}.items() for method in methods]
+    cells = [cell for table in TABLES.values() for cell in table.cells if cell.command.startswith("truepair train")]
+    for data, method in asked:
+        here = [cell for cell in cells if cell.facts["data"] == data and f" --method {method} " in f"{cell.command} "]
+        for rate in (0.2, 0.4, 0.6):
+            there = [cell for cell in here if cell.facts["noise"] == rate]
+            for printed in (True, False):
+                seeds = {cell.facts["seed"] for cell in there if ("--as-printed" in cell.command) == printed}
+                assert seeds >= {0, 1, 2}, (data, method, rate, printed)
+
+
 @pytest.mark.parametrize("file", ["README.md", "docs/results.md", "docs/audit.md"])
 def test_every_command_that_the_documentation_shows_is_one(file):
     """In rendered sections and in code blocks; upper-case words stand for what a person puts there."""

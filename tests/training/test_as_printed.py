@@ -148,6 +148,23 @@ OPTIONS = {
 }  # fmt: skip
 
 
+FOR_DATA = {  # what the five papers print for other data than their first
+    ("crcl", "coco"): {"pieces": (4, 4, 4), "epochs": 22, "decay_after": 12},  # Table 5
+    ("crcl", "cc152k"): {"pieces": (7, 7, 7), "epochs": 42, "decay_after": 20},
+    ("crcl", "cc152k-vse"): {"pieces": (7, 7, 7), "epochs": 32, "decay_after": 17},
+    ("ugncl", "coco"): {"warm_up_epochs": 2, "epochs": 22},  # 4.2: 20 after 2
+    ("uot-rcl", "nuswide10"): {"neighbours": 200, "batch_size": 500},  # V-B
+    ("uot-rcl", "xmedianet"): {"neighbours": 150, "batch_size": 100},
+}
+
+
+@pytest.mark.parametrize(("name", "data"), FOR_DATA)
+def test_the_values_for_other_data_are_those_of_the_paper(name, data):
+    printed = truepair.as_printed(name, data=data)
+    found = {**asdict(printed.setup.training), **asdict(printed.method.config)}
+    assert FOR_DATA[name, data].items() <= found.items()
+
+
 def test_every_printed_method_is_checked():
     assert set(TRAINING) == {name for name, place in METHODS.items() if place.method.printed is not None}
 

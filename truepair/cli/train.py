@@ -17,6 +17,7 @@ from truepair.engines import ENGINES, engine_config, engine_configs
 from truepair.engines.config import EngineConfig
 from truepair.errors import InputError
 from truepair.methods import DEFAULT, METHODS
+from truepair.option import idle_beside
 from truepair.training.config import TrainingConfig
 
 DESCRIPTION = """\
@@ -163,16 +164,33 @@ def job_of(options: argparse.Namespace) -> Any:
     kind = engine_config(model)
     refuse_augmentation(options, kind)
     engine, data = kind.for_data(given_options(options, kind), data)
+    method_options = given_options(options, METHODS[method].options, prefix=f"{method}-")
+    refuse_idle(method, method_options, method_options)
     return Job(
         data=data,
         method=method,
-        method_options=given_options(options, METHODS[method].options, prefix=f"{method}-"),
+        method_options=method_options,
         setup=Setup(
             training=TrainingConfig(**given_options(options, TrainingConfig)),
             model=engine,
             augmentation=Augmentation(**given_options(options, Augmentation)),
         ),
     )
+
+
+def refuse_idle(method: str, given: dict[str, Any], whole: dict[str, Any]) -> None:
+    """Raises InputError: an option of the method has no effect beside another.
+
+    Args:
+        given: the options of the command line.
+        whole: all that are not the defaults, these among them.
+    """
+    config = METHODS[method].options(**whole)
+    for pair in idle_beside(config, given):
+        option, other = (f"--{method}-{name}".replace("_", "-") for name in pair)
+        value = getattr(config, pair[1])
+        beside = f"without {other}" if value is False else f"beside {other} {value}"
+        raise InputError(f"{option} has no effect {beside}; leave one of the two out")
 
 
 def refuse_augmentation(options: argparse.Namespace, engine: type[EngineConfig]) -> None:
@@ -207,6 +225,8 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
         given = given_options(options, kind, prefix=prefix)
         if altered:
             merged[part] = {**fixed, **given}
+            if part == "method":
+                refuse_idle(method, given, merged[part])
             continue
         for name, value in given.items():
             if fixed.get(name, value) != value:

@@ -20,11 +20,15 @@ def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
         target: (B, K) ≥ 0; a row that sums to less than one counts that much less.
 
     Raises:
-        InputError: shapes differ, or logits are not finite.
+        InputError: shapes differ, logits are not finite, or a target is negative or not finite.
     """
     check_logits(logits)
     if target.shape != logits.shape:
         raise InputError(f"target has shape {tuple(target.shape)}; expected that of the logits, {tuple(logits.shape)}")
+    usable = (target >= 0) & (target < torch.inf)  # false for NaN
+    if not bool(usable.all()):
+        row, column = (~usable).nonzero()[0].tolist()
+        raise InputError(f"target[{row}, {column}] is {target[row, column].item()}; expected a share of a class")
     return -(target * logits.log_softmax(dim=1)).sum(dim=1)
 
 

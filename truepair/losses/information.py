@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
 from truepair.errors import InputError
+from truepair.losses.similarity_matrix import check_finite
 
 
 def jensen_shannon(joint: Tensor, marginal: Tensor) -> Tensor:
@@ -23,10 +24,12 @@ def jensen_shannon(joint: Tensor, marginal: Tensor) -> Tensor:
         marginal: logits for pairs that do not.
 
     Raises:
-        InputError: one of them is empty.
+        InputError: one of them is empty, or holds a value that is not finite.
     """
     if not joint.numel() or not marginal.numel():
         raise InputError(f"{joint.numel()} joint and {marginal.numel()} marginal logits; expected at least one of each")
+    for name, logits in (("joint", joint), ("marginal", marginal)):
+        check_finite(f"{name} logits", logits)
     return -softplus(-joint).mean() - softplus(marginal).mean()
 
 
@@ -93,8 +96,10 @@ def unit_gaussian_divergence(first: Tensor, second: Tensor) -> Tensor:
         first, second: means a and b, (n, S).
 
     Raises:
-        InputError: the shapes differ.
+        InputError: the shapes differ, or a mean is not finite.
     """
     if first.shape != second.shape or first.ndim != 2:
         raise InputError(f"means of shape {tuple(first.shape)} and {tuple(second.shape)}; expected (n, S) for both")
+    for name, means in (("first", first), ("second", second)):
+        check_finite(name, means)
     return (first - second).square().sum(dim=1) / 2

@@ -8,7 +8,12 @@ from torch.nn.functional import normalize
 
 from truepair.errors import InputError
 from truepair.losses.products import products
-from truepair.losses.similarity_matrix import check_similarity, check_temperature, log_matching_probabilities
+from truepair.losses.similarity_matrix import (
+    check_finite,
+    check_similarity,
+    check_temperature,
+    log_matching_probabilities,
+)
 
 MEMORY_BYTES = 2 * 2**20  # stays in cache
 
@@ -22,7 +27,7 @@ def relations(vectors: Tensor, confident_vectors: Tensor, *, temperature: float 
         temperature: τ2 > 0.
 
     Raises:
-        InputError: a shape does not fit, or τ2 ≤ 0.
+        InputError: a shape does not fit, a vector is not finite, or τ2 ≤ 0.
     """
     check_temperature(temperature)
     fits = vectors.ndim == confident_vectors.ndim == 2 and vectors.shape[1] == confident_vectors.shape[1]
@@ -31,6 +36,8 @@ def relations(vectors: Tensor, confident_vectors: Tensor, *, temperature: float 
             f"vectors have shape {tuple(vectors.shape)}, those of the confident set {tuple(confident_vectors.shape)}; "
             "expected (B, d) and (G, d) with at least one row each"
         )
+    check_finite("vectors", vectors)
+    check_finite("confident_vectors", confident_vectors)
     cosine = products(normalize(vectors, dim=1), normalize(confident_vectors, dim=1))
     return torch.softmax(-cosine / temperature, dim=1)
 

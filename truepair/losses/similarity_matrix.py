@@ -43,6 +43,20 @@ def check_labels(labels: Tensor, count: int) -> None:
         raise InputError(f"labels[{row}] is {labels[row].item()}; expected a value in [0, 1]")
 
 
+def check_finite(name: str, values: Tensor) -> None:
+    """Refuse values of any shape of which one is not finite.
+
+    Raises:
+        InputError: one is not; the message names the first.
+    """
+    if not bool(torch.isfinite(values).all()):
+        place = (~torch.isfinite(values)).nonzero()[0].tolist()
+        raise InputError(
+            f"{name}{place if place else ''} is {values[tuple(place)].item()}; expected finite values. Look for NaN in "
+            "the features or a learning rate that is too high"
+        )
+
+
 def check_temperature(temperature: float) -> None:
     if not temperature > 0:
         raise InputError(f"temperature is {temperature}; expected a value above 0")

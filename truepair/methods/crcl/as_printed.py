@@ -54,8 +54,9 @@ PRINTED = Preset(
     rows={
         "Table 4": "`crcl-parts`: L_d alone `--crcl-scale 0`, L_r alone `--crcl-active-weight 0`, q fixed "
         "`--crcl-exponent`, without SCC `--crcl-labels current` (Fig. 1) or `given`",
-        "Fig. 1": "figures `crcl-1a`, `crcl-1b`; of any run `truepair report RUN`",
-        "Fig. 3": "`--crcl-temperature`, `--crcl-momentum`, `--crcl-threshold`",
+        "Fig. 1": "figures `crcl-1a`, `crcl-1b`, `crcl-1d`; of any run `truepair report RUN`",
+        "Fig. 3": "figures `crcl-3a`, `crcl-3b`, `crcl-3c`, of the table `crcl-sweeps`: `--crcl-temperature`, "
+        "`--crcl-momentum`, `--crcl-threshold`",
         "Fig. 4": "figure `crcl-4`, of the table `crcl-losses`",
     },
     not_expressed=(ENCODERS,),

@@ -8,6 +8,9 @@ from typing import Literal
 from truepair.errors import InputError
 from truepair.option import SHARE, Options, option
 
+NOT_REFINED = ("current", "given")
+"""Labels without SCC."""
+
 
 @dataclass(frozen=True)
 class CRCLConfig(Options):
@@ -21,19 +24,28 @@ class CRCLConfig(Options):
     scale: float = option(5.0, "weight λ of the complementary part (eq. 8)", least=0)
     active_weight: float = option(1.0, "weight of the active part L_d (eq. 7); 0 leaves it out", least=0)
     exponent: float | None = option(
-        None, "exponent q of the complementary part (eq. 6), the same for all pairs; default: 1 − ŷ (eq. 8)", **SHARE
+        None,
+        "exponent q of the complementary part (eq. 6), the same for all pairs; default: 1 − ŷ (eq. 8)",
+        **SHARE,
+        idle={"scale": (0,)},
     )
     complementary: Literal["tan", "log", "exp", "gce", "mae"] = option(
-        "tan", "what the complementary part sums: tan p (eq. 6), or another form of RCL's, which needs q = 0"
+        "tan",
+        "what the complementary part sums: tan p (eq. 6), or another form of RCL's, which needs q = 0",
+        idle={"scale": (0,)},
     )
     labels: Literal["refined", "current", "given"] = option(
         "refined",
         "labels of the loss: corrected over epochs and pieces (SCC); or without SCC the matching probability of the "
         "batch at hand, or 1 as given",
     )
-    momentum: float = option(0.8, "weight β of the old label in its update (eq. 10)", **SHARE)
+    momentum: float = option(
+        0.8, "weight β of the old label in its update (eq. 10)", **SHARE, idle={"labels": NOT_REFINED}
+    )
     threshold: float = option(0.1, "labels below ε count as 0 in the loss (eq. 12)", **SHARE)
-    freeze_epochs: int = option(2, "first epochs e_f of each piece with frozen labels (eq. 11)", least=1)
+    freeze_epochs: int = option(
+        2, "first epochs e_f of each piece with frozen labels (eq. 11)", least=1, idle={"labels": NOT_REFINED}
+    )
     pieces: tuple[int, ...] | None = option(
         None,
         "epochs of the self-refining pieces before the last one, which has --epochs; none: no such piece. "
@@ -43,6 +55,8 @@ class CRCLConfig(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.scale and not self.active_weight:
+            raise InputError("scale and active_weight are 0, which leaves nothing to learn from; leave one out")
         if self.complementary != "tan" and self.exponent != 0:
             raise InputError(
                 f"complementary is {self.complementary}, which is normalised by nothing; it needs an exponent of 0"

@@ -50,10 +50,43 @@ PRINTED = Preset(
         "method.least_clean": "a run whose clean set dies out is stopped",
     },
     idle={"warm_up_least": "warm_up_negatives"},
-    silent=("A in place of log 0 in eq. 6", "whose marginal samples discriminators see", CLIPPING),
+    silent=(
+        "A in place of log 0 in eq. 6",
+        "whose marginal samples discriminators see",
+        "whether eq. 4, which takes the similarities of pairs that are not clean for 0, reaches into the rows of the "
+        "clean ones: it does not, and their own rows are left out by eq. 6",
+        "whether the warm-up ranks the clean pairs of eq. 2 alone: it ranks all",
+        CLIPPING,
+    ),
     not_expressed=(
         ENCODERS,
         "the loss of a batch is eq. 8 divided by the batch size",
         "parts, as all encodings here, are brought to length one",
     ),
+    equations={
+        "1, 7, 11: L_Dis and L_reg": "methods.disncl.disentanglers:InformationBottleneck.terms",
+        "2: clean set": "correspondence.mutual_best:mutual_best",
+        "3: alignment loss L_align": "methods.disncl.method:DisNCL.alignment_loss",
+        "3: soft margin": "losses.trusted:soft_margin",
+        "4, 8: the whole, of the clean set": "methods.disncl.method:DisNCL.batch_loss",
+        "5, 6: soft alignment loss L_soft": "losses.soft_targets:soft_alignment",
+        "6: entropy H(p, y)": "losses.soft_targets:reverse_cross_entropy",
+        "9, 12: information": "losses.information:jensen_shannon",
+        "10: divergence": "losses.information:unit_gaussian_divergence",
+        "12: what is lowered": "losses.information:reverse_gradient",
+        "Fig. 4: information between the parts": "pages.analysis.leakage:leakage",
+        "Fig. 4: retrieval by each part": "pages.analysis.analyse:retrieval_of",
+        "Fig. 4: the parts in a plane": "pages.analysis.embedding:embed",
+        "Fig. 5: soft targets of queries": "pages.analysis.soft_examples:soft_examples",
+    },
+    rows={
+        "Table I": "`disncl-images`: whole images exchanged (`--noise-kind image`)",
+        "Table V": "`disncl`: L_align alone `--disncl-disentangler none` with `--disncl-soft-weight 0`, without L_soft "
+        "`--disncl-soft-weight 0`, without L_reg `--disncl-regularizer-weight 0`; on SGR, SAF and both `disncl-local`",
+        "Fig. 4": "figures `disncl-4` and `disncl-4-baseline`, whose parts rebuild their features "
+        "(`--disncl-disentangler reconstruction`); information and retrieval of the parts: `disncl-analysis`, of any "
+        "run `truepair analyse RUN`",
+        "Fig. 5": "of any run `truepair analyse RUN`",
+        "Fig. 6": "`disncl`: `--disncl-disentangler mvib`, `--disncl-disentangler fdmer`, `--disncl-disentangler dmim`",
+    },
 )

@@ -7,6 +7,10 @@ from typing import Literal
 
 from truepair.option import SHARE, Options, option
 
+WITHOUT_DIVERGENCE = ("fdmer", "dmim", "reconstruction", "none")
+RIVALS = ("mvib", *WITHOUT_DIVERGENCE)
+"""What stands in the place of L_Dis and L_reg: all, and those that know no divergence of the invariant parts."""
+
 
 @dataclass(frozen=True)
 class DisNCLConfig(Options):
@@ -21,22 +25,40 @@ class DisNCLConfig(Options):
     align_weight: float = option(1.0, "weight of L_align (eq. 3) after the warm-up", least=0)
     soft_weight: float = option(1.0, "weight of L_soft (eq. 6); 0 leaves it out", least=0)
     disentangle_weight: float = option(
-        1.0, "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out", least=0
+        1.0,
+        "weight of L_Dis (eq. 1), or of a rival's terms; 0 leaves them out",
+        least=0,
+        idle={"disentangler": ("none",)},
     )
-    regularizer_weight: float = option(1.0, "weight of L_reg (eq. 7); 0 leaves it out", least=0)
+    regularizer_weight: float = option(
+        1.0, "weight of L_reg (eq. 7); 0 leaves it out", least=0, idle={"disentangler": RIVALS}
+    )
     adversarial_weight: float = option(
-        1.0, "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like", least=0
+        1.0,
+        "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like",
+        least=0,
+        idle={"disentangler": RIVALS},
     )
-    balance: float = option(0.5, "share γ of the invariant part in L_Dis (eq. 1)", **SHARE)
+    balance: float = option(
+        0.5, "share γ of the invariant part in L_Dis (eq. 1)", **SHARE, idle={"disentangler": WITHOUT_DIVERGENCE}
+    )
     invariant_weight: float = option(
-        0.1, "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)", least=0
+        0.1,
+        "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)",
+        least=0,
+        idle={"disentangler": WITHOUT_DIVERGENCE},
     )
     exclusive_weight: float = option(
-        0.1, "weight β2: what an exclusive part tells of the other side counts 1 + β2", least=0
+        0.1,
+        "weight β2: what an exclusive part tells of the other side counts 1 + β2",
+        least=0,
+        idle={"disentangler": RIVALS},
     )
     given_weight: float = option(0.5, "weight β3 of the given pair in a soft target (eq. 6)", **SHARE)
     temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)", above=0)
-    log_floor: float = option(-4.0, "A, in place of log 0 in the reverse cross entropy", below=0)
+    log_floor: float = option(
+        -4.0, "A, in place of log 0 in the reverse cross entropy", below=0, idle={"soft_weight": (0,)}
+    )
     margin: float = option(0.2, "margin α (eq. 3)", above=0)
     curve: float = option(10.0, "curve m of the soft margin (eq. 3)", above=1)
     warm_up_epochs: int = option(5, "epochs of L_align alone, with a constant margin", least=0)

@@ -55,9 +55,11 @@ PRINTED = Preset(
     rows={
         "Tables 1–4": "two networks: `--gsc-co-train`",
         "Table 5": "`gsc-parts`; the warm-up in place of ensembling is `--gsc-warm-up-epochs 5`, both momenta 1",
-        "Table 6": "`--batch-size`",
+        "Table 6": "`gsc-sweeps`: `--batch-size`",
         "Fig. 2": "figure `gsc-2`: a network trained without noise, its pairs with 40 %",
-        "Fig. 4": "`--gsc-intra-modal-weight`, `--gsc-cross-modal-momentum`, `--gsc-intra-modal-momentum`",
-        "Fig. 5": "figures `gsc-5a`, `gsc-5b`; of any run `truepair report RUN`, with the mixture",
+        "Fig. 4": "figures `gsc-4a`, `gsc-4b`, `gsc-4c`, of the table `gsc-sweeps`: `--gsc-intra-modal-weight`, "
+        "`--gsc-cross-modal-momentum`, `--gsc-intra-modal-momentum`",
+        "Fig. 5": "figures `gsc-5a-20`, `gsc-5a`, `gsc-5a-60`, `gsc-5b`; of any run `truepair report RUN`, with the "
+        "mixture",
     },
 )

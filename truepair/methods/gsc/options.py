@@ -17,10 +17,14 @@ class GSCConfig(Options):
     """
 
     cross_modal_temperature: float = option(0.07, "temperature τ1 across modalities (eq. 3)", above=0)
-    intra_modal_temperature: float = option(1.0, "temperature τ2 within modalities (eq. 7)", above=0)
+    intra_modal_temperature: float = option(
+        1.0, "temperature τ2 within modalities (eq. 7)", above=0, idle={"intra_modal_weight": (0,)}
+    )
     intra_modal_weight: float = option(0.01, "weight γ of the intra-modal loss (eq. 9)", least=0)
     intra_modal_pairs: Literal["believed", "all"] = option(
-        "believed", "pairs of the intra-modal loss: each as far as it is believed (text of 3.3), or all alike (eq. 7)"
+        "believed",
+        "pairs of the intra-modal loss: each as far as it is believed (text of 3.3), or all alike (eq. 7)",
+        idle={"intra_modal_weight": (0,)},
     )
     cross_modal_momentum: float = option(0.7, "weight β1 of an epoch's new cross-modal indicator (eq. 10)", **SHARE)
     intra_modal_momentum: float = option(0.7, "weight β2 of an epoch's new intra-modal indicator (eq. 10)", **SHARE)
@@ -41,4 +45,5 @@ class GSCConfig(Options):
         "in_turn",
         "how two networks exchange labels: in turn, the second one on labels that the first has just made in the same "
         "epoch (Algorithm 1), or both after each epoch (as released); one network has none to exchange with",
+        idle={"co_train": (False,)},
     )

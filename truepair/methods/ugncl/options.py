@@ -18,7 +18,9 @@ class UGNCLConfig(Options):
         "printed exp(softplus(r)/τ) (eq. 3), whose uncertainty never exceeds 1/3",
     )
     temperature: float = option(0.05, "temperature τ of the evidence (eq. 3; the paper: 0.1)", above=0)
-    background: float = option(0.25, "evidence η of an average wrong cell", above=0)
+    background: float = option(
+        0.25, "evidence η of an average wrong cell", above=0, idle={"evidence": ("exp_tanh", "exp_softplus")}
+    )
     directions: Literal["mean", "sum"] = option(
         "mean",
         "evidence of a pair from that of its image and that of its text: their mean, with which a pair among whose "
@@ -30,9 +32,13 @@ class UGNCLConfig(Options):
         "determined and hard pairs by their uncertainty (UGD); or without it: foremost pairs are clean, all others "
         "hard (Table 4, without UGD)",
     )
-    threshold: float = option(0.5, "pairs of uncertainty below p are determined (eq. 8)", **SHARE)
+    threshold: float = option(
+        0.5, "pairs of uncertainty below p are determined (eq. 8)", **SHARE, idle={"division": ("probability",)}
+    )
     uncertainty: Literal["value", "rank"] = option(
-        "value", "what is compared with p: u, or its rank in the training set"
+        "value",
+        "what is compared with p: u, or its rank in the training set",
+        idle={"division": ("probability",)},
     )
     tolerance: float = option(
         0.1, "a pair counts as foremost from this share of the best partner's evidence on (eq. 9: 1)", above=0, most=1
@@ -51,7 +57,7 @@ class UGNCLConfig(Options):
     )
     margin: float = option(0.2, "margin γ of a clean pair (eq. 16)", above=0)
     curve: float = option(10.0, "curve m of the soft margin (eq. 2)", above=1)
-    sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)", above=0)
+    sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)", above=0, idle={"margins": ("soft",)})
     kl_weight: float = option(0.1, "weight ξ1 of the divergence in the evidential loss", least=0)
     divergence: Literal["mean", "sum"] = option(
         "mean", "the divergence over the classes of a batch: their mean, or sum (eq. 13)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from truepair.methods.preset import LABEL_REASONS, LABEL_TRAINING, Preset, mrl_networks
 
 PRINTED = Preset(
-    source="UOT-RCL, section V-B, settings of Wikipedia and XMediaNet",
+    source="UOT-RCL, section V-B, settings of Wikipedia",
     models=mrl_networks(),
     method={
         "warm_up_epochs": 2,
@@ -15,7 +15,7 @@ PRINTED = Preset(
         "momentum": 0.99,
         "consistency": "printed",
         "own_weight": 0.0,
-        "neighbours": None,
+        "neighbours": None,  # 0.5 % of the pairs: 10 of Wikipedia
         "per_class": 5,
         "first_mass": 0.2,
         "last_mass": 0.8,
@@ -30,7 +30,10 @@ PRINTED = Preset(
         "keep_labels": False,
     },
     training=LABEL_TRAINING,
-    for_data={"nuswide10": {"training": {"batch_size": 500}}},
+    for_data={
+        "nuswide10": {"method": {"neighbours": 200}, "training": {"batch_size": 500}},
+        "xmedianet": {"method": {"neighbours": 150}},
+    },
     reasons={
         **LABEL_REASONS,
         "method.warm_up_epochs": "two short epochs predict no class yet",
@@ -49,7 +52,38 @@ PRINTED = Preset(
         "share of its range (0.01 to 0.05: with ε in its units every match would be as good)",
         "how cosines below 0 enter eq. 7: both are clamped at 0.1, so that a ratio is between 0.1 and 10",
         "whether a pair is one of its own nearest samples: it is",
+        "whether the two epochs of the warm-up are among the 100: they are",
         "the widths of the hidden layers: 4096 as in MRL",
     ),
     not_expressed=("features are VGG-19 and Doc2Vec: give them as data",),
+    equations={
+        "1: class probabilities p": "methods.labels:LabelMethod.logits",
+        "2, 15: cross entropy, label loss L_PLC": "losses.clustering:soft_cross_entropy",
+        "3: optimal transport": "transport:sinkhorn",
+        "4: divergence of the modalities": "correspondence.confident:jensen_shannon",
+        "5: confident set": "correspondence.confident:confident_pairs",
+        "6–8: cost of a class": "correspondence.class_costs:label_cost",
+        "9: running targets": "correspondence.class_costs:running_targets",
+        "10–14: corrected labels": "correspondence.class_costs:corrected_labels",
+        "10–14: partial transport": "transport:partial_transport",
+        "12: class sizes r": "methods.uot_rcl.method:UOTRCL.class_mass",
+        "13: share s": "methods.uot_rcl.method:UOTRCL.mass",
+        "16: relations": "losses.relation:relations",
+        "17: cost of a match": "losses.relation:relation_cost",
+        "17: matches M": "methods.uot_rcl.method:UOTRCL.match",
+        "18: relation loss L_BHG": "losses.relation:relation_alignment",
+        "19: the whole": "methods.uot_rcl.method:UOTRCL.batch_loss",
+        "20: mAP": "evaluation.average_precision:mean_average_precision",
+        "Fig. 8: corrected labels": "reproduce.figures.from_runs:corrected_labels",
+    },
+    rows={
+        "Table IV": "`labels`: without L_PLC `--uot-rcl-keep-labels`, without L_BHG `--uot-rcl-relation-weight 0`, "
+        "without the confident set `--uot-rcl-confident random`",
+        "Fig. 3": "figures `uot-rcl-3-20`, `uot-rcl-3-40`, `uot-rcl-3-60`, `uot-rcl-3-80`",
+        "Fig. 4": "figures `uot-rcl-4a` to `uot-rcl-4d`, of the table `labels-gamma`: `--uot-rcl-momentum`",
+        "Fig. 5": "figure `uot-rcl-5`: drawings of emoji and their names",
+        "Fig. 6": "figures `uot-rcl-6a`, `uot-rcl-6b`, of the table `labels-lambda`: `--uot-rcl-relation-weight`",
+        "Fig. 7": "figure `uot-rcl-7`: the features as they are, and as the run encodes them",
+        "Fig. 8": "figure `uot-rcl-8`; of any run `truepair labels RUN`",
+    },
 )

@@ -8,6 +8,8 @@ from typing import ClassVar, Literal
 from truepair.errors import InputError
 from truepair.option import SHARE, Options, option
 
+WITHOUT_RELATION = {"relation_weight": (0,)}
+
 
 @dataclass(frozen=True)
 class UOTRCLConfig(Options):
@@ -18,8 +20,12 @@ class UOTRCLConfig(Options):
         4, "first epochs on cross entropy with the given labels (the paper: 2 of 100)", least=0
     )
     temperature: float = option(1.0, "temperature τ1 of the class probabilities (eq. 1)", above=0)
-    relation_temperature: float = option(1.0, "temperature τ2 of relations to the confident set (eq. 16)", above=0)
-    match_temperature: float = option(1.0, "temperature τ3 of the matching probability (eq. 18)", above=0)
+    relation_temperature: float = option(
+        1.0, "temperature τ2 of relations to the confident set (eq. 16)", above=0, idle=WITHOUT_RELATION
+    )
+    match_temperature: float = option(
+        1.0, "temperature τ3 of the matching probability (eq. 18)", above=0, idle=WITHOUT_RELATION
+    )
     momentum: float = option(
         0.97, "momentum γ of the running targets (eq. 9; the paper: 0.99, for 100 epochs)", **SHARE
     )
@@ -51,7 +57,10 @@ class UOTRCLConfig(Options):
         0.05, "entropic regularisation of the labels' transport (eq. 14), in units of the cost", above=0
     )
     relation_epsilon: float = option(
-        0.01, "the same of the transport in L_BHG (eq. 17), as a share of the range of its costs", above=0
+        0.01,
+        "the same of the transport in L_BHG (eq. 17), as a share of the range of its costs",
+        above=0,
+        idle=WITHOUT_RELATION,
     )
     class_prior: Literal["predicted", "given", "uniform"] = option(
         "predicted",
@@ -62,7 +71,10 @@ class UOTRCLConfig(Options):
         0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out", least=0
     )
     pair_weight: float = option(
-        0.8, "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)", **SHARE
+        0.8,
+        "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)",
+        **SHARE,
+        idle=WITHOUT_RELATION,
     )
     confident: Literal["consistent", "random"] = option(
         "consistent", "confident pairs: where both modalities agree; random: the paper's ablation"

@@ -17,7 +17,8 @@ from truepair.reproduce.figures.from_runs import corrected_labels, histograms, p
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
 from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.figures.of_proposals import precision_of_proposals
-from truepair.reproduce.records import finished_and_diverged, read_records
+from truepair.reproduce.figures.of_retrieval import retrieved
+from truepair.reproduce.records import finished_and_diverged
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
 
@@ -33,6 +34,7 @@ OF_RUNS: dict[str, Callable[..., Drawn]] = {
         subspaces,
         agreements,
         queries,
+        retrieved,
         ranks_of_disbelieved,
         precision_of_proposals,
     )
@@ -45,7 +47,8 @@ class FigureSpec:
 
     Attributes:
         paper: which figure of which paper it is ours of.
-        draw: a function of `from_records`, `from_runs`, `of_pairs`, `of_disbelieved` or `of_proposals`.
+        draw: a function of `from_records`, `from_runs`, `of_pairs`, `of_retrieval`, `of_disbelieved` or
+            `of_proposals`.
         table: whose records are drawn.
         where: facts that these have.
         rows: names of rows of the table, separated by spaces, in the order of the legend.
@@ -92,12 +95,10 @@ def draw(name: str, results: Path, places: Places, out: Path) -> list[Path]:
 
 
 def chosen(spec: FigureSpec, rows: Mapping[str, str], results: Path) -> list[Record]:
-    """The records that a figure is of, in the order of its rows."""
+    """The records that a figure is of, in the order of its rows; those count that its table takes from others."""
+    records, _ = finished_and_diverged(read_specs()[0][spec.table].records(results))
     found = [
-        record
-        for row in rows
-        for record in finished_and_diverged(read_records(results / f"{spec.table}.jsonl"))[0]
-        if {**record["cell"], "method": row} == record["cell"] | spec.where
+        record for row in rows for record in records if {**record["cell"], "method": row} == record["cell"] | spec.where
     ]
     if not found:
         raise InputError(

@@ -60,13 +60,21 @@ def by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, figures: M
     return curves(points, named, EPOCH, axis)
 
 
-def sweep(records: Sequence[Record], titles: Mapping[str, str], *, option: str, figure: str, axis: str) -> Drawn:
-    """A curve a noise rate: a figure over the values of one option of the method, whatever the rows are called."""
+def sweep(
+    records: Sequence[Record], titles: Mapping[str, str], *, option: str, figure: str, axis: str, scale: str = "linear"
+) -> Drawn:
+    """A curve a noise rate: a figure over the values of one option of the method, whatever the rows are called.
+
+    Args:
+        scale: of the values, `linear` or `log`.
+    """
     points = []
     for record in records:
         value = record["options"]["method"]["options"][option]
         points.append((f"{record['cell']['noise']:.0%} noise", float(value), figure_of(record, figure)))
-    return curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
+    drawn = curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
+    drawn.figure.axes[0].set_xscale(scale)
+    return drawn
 
 
 def beliefs_by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, columns: int, axis: str) -> Drawn:

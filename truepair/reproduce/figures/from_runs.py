@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
 from truepair.pages.kit.canvas import COLUMN, DASHES, DPI, RUN_COLOURS, RUN_MARKERS, TRUTH, legend_above, styled
 from truepair.reproduce.figures.drawn import Drawn
@@ -93,7 +93,10 @@ def corrected_labels(runs: Mapping[str, RunFolder]) -> Drawn:
 
 
 def plane_of_classes(runs: Mapping[str, RunFolder], *, source: str, options: Mapping[str, Any]) -> Drawn:
-    """t-SNE of images and texts of the test split, coloured by class: a panel a run.
+    """t-SNE of images and texts of the test split, coloured by class: the features as they are, then a panel a run.
+
+    Features of images and of texts have panels of their own, since they are of different widths; texts that are words
+    have none.
 
     Args:
         source: the data, with `options` of `truepair.load`.
@@ -112,28 +115,44 @@ def plane_of_classes(runs: Mapping[str, RunFolder], *, source: str, options: Map
     if pairs.labels is None:
         raise InputError(f"{source} has no classes to colour items by; name the column of the labels")
     drawn = np.sort(np.random.default_rng(0).permutation(len(pairs))[: ITEMS // 2])
-    classes, numbers = pairs.labels[drawn], {}
+    classes, names, numbers = pairs.labels[drawn], [str(name) for name in pairs.class_names], {}
+    panels = {
+        f"{side}, features as they are": {side: plane(rows, seed=0)} for side, rows in features(pairs, drawn).items()
+    }
+    for title, run in runs.items():
+        vectors = encode(open_run(run.path).model, pairs, device="cpu")
+        sides = vectors.images[pairs.image_index[drawn]], vectors.texts[pairs.text_index[drawn]]
+        images, texts = np.split(plane(np.concatenate([side.double().numpy() for side in sides]), seed=0), 2)
+        panels[title] = {"images": images, "texts": texts}
     with styled():
-        figure = Figure(figsize=(COLUMN[1] * len(runs), COLUMN[1] * 1.15), dpi=DPI, layout="constrained")
-        for axes, (title, run) in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs.items(), strict=True):
-            vectors = encode(open_run(run.path).model, pairs, device="cpu")
-            sides = vectors.images[pairs.image_index[drawn]], vectors.texts[pairs.text_index[drawn]]
-            places = plane(np.concatenate([side.double().numpy() for side in sides]), seed=0).reshape(2, len(drawn), 2)
-            numbers[title] = scatter(axes, places, classes, [str(name) for name in pairs.class_names])
+        figure = Figure(figsize=(COLUMN[1] * len(panels), COLUMN[1] * 1.15), dpi=DPI, layout="constrained")
+        for axes, (title, places) in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+        ):
+            numbers[title] = scatter(axes, places, classes, names)
             axes.set(title=title, xticks=[], yticks=[])
         legend_above(figure, [*figure.axes[0].collections][: len(set(classes.tolist()))])
     return Drawn(figure, numbers)
 
 
-def scatter(axes: Any, places: Array, classes: Array, names: Sequence[str]) -> list[dict[str, Any]]:
+def features(pairs: Pairs, drawn: IntArray) -> dict[str, Array]:
+    """The features of some pairs' images and, where there are any, of their texts, one row each."""
+    found = {"images": pairs.images.features[pairs.image_index[drawn]]}
+    if pairs.texts.features is not None:
+        found["texts"] = pairs.texts.features[pairs.text_index[drawn]]
+    return {side: np.asarray(rows, dtype=np.float64).reshape(len(rows), -1) for side, rows in found.items()}
+
+
+def scatter(axes: Any, places: Mapping[str, Array], classes: Array, names: Sequence[str]) -> list[dict[str, Any]]:
     """Images filled, texts hollow; a colour and a mark a class."""
     numbers = []
     for k in np.unique(classes).tolist():
         colour, marker = RUN_COLOURS[k % len(RUN_COLOURS)], RUN_MARKERS[k // len(RUN_COLOURS) % len(RUN_MARKERS)]
-        images, texts = (side[classes == k] for side in places)
-        axes.scatter(*images.T, s=6, color=colour, marker=marker, linewidths=0.5, label=names[k])
-        axes.scatter(*texts.T, s=6, facecolors="none", edgecolors=colour, marker=marker, linewidths=0.5)
-        numbers.append({"class": names[k], "images": images.round(3).tolist(), "texts": texts.round(3).tolist()})
+        here = {side: points[classes == k] for side, points in places.items()}
+        for side, points in here.items():
+            look = {"color": colour} if side == "images" else {"facecolors": "none", "edgecolors": colour}
+            axes.scatter(*points.T, s=6, marker=marker, linewidths=0.5, label=names[k], **look)
+        numbers.append({"class": names[k], **{side: points.round(3).tolist() for side, points in here.items()}})
     return numbers
 
 
