@@ -128,6 +128,29 @@ def test_feature_files_with_other_counts_are_refused(tmp_path, name, table):
     assert f"{path} has 100 train pairs; expected" in refusal(path, table)
 
 
+def test_feature_files_are_found_in_folders_of_their_own(tmp_path):
+    """As MRL's code has them: datasets/NUS-WIDE/…h5py, datasets/wiki_data/…h5py."""
+    for folder, name in (("NUS-WIDE", "nus_wide_deep_doc2vec_data_42941"), ("wiki_data", "wiki_deep_doc2vec_data")):
+        (tmp_path / folder).mkdir()
+        write_features(tmp_path / folder / f"{name}.h5py", {"train": 10, "test": 5})
+    found = find_sources([tmp_path])
+    assert {name: path.name for name, path in found.items()} == {
+        "nuswide10": "nus_wide_deep_doc2vec_data_42941.h5py",
+        "wikipedia": "wiki_deep_doc2vec_data.h5py",
+    }
+    assert find_sources([tmp_path / "NUS-WIDE"])["nuswide10"] == found["nuswide10"]
+
+
+def test_half_of_a_labelled_data_set_says_where_it_comes_from(tmp_path):
+    (tmp_path / "NUS-WIDE").mkdir()
+    said = refusal(tmp_path, "uot-rcl-1")
+    assert f"{tmp_path}/NUS-WIDE holds no feature file that is known; expected 42,941 train pairs of NUS-WIDE" in said
+    assert "nus_wide_deep_doc2vec_data_42941.h5py, features of VGG-19" in said
+    path = write_features(tmp_path / "xmedianet_deep_doc2vec_data.h5py", {"train": 32000, "valid": 4000}, classes=200)
+    said = refusal(path, "uot-rcl-1")
+    assert f"{path} has no split 'test'; it has train, dev. In all expected 8,000 test pairs of XMediaNet" in said
+
+
 @pytest.mark.parametrize(
     "name", [name for name, table in read_printed().items() if table.number in ("4", "5", "6", "V", "IV")]
 )
@@ -249,6 +272,19 @@ def test_half_a_data_set_is_refused(f30k):
     assert f"{f30k}/test_ims.npy is missing; expected 1,000 images of f30k_precomp. Flickr30K in" in refusal(f30k)
 
 
+def test_captions_that_are_not_there_are_named_as_they_are_distributed(f30k):
+    (f30k / "test_caps.txt").unlink()
+    assert f"{f30k}/test_caps.txt (or .tsv) is missing; expected 5,000 captions of f30k_precomp." in refusal(f30k)
+
+
+def test_of_two_files_the_one_that_cannot_be_read_is_named(f30k):
+    path = f30k / "train_ims.npy"
+    path.write_bytes(path.read_bytes()[:1000])
+    said = refusal(f30k)
+    assert f"{path} cannot be read (" in said and "expected 29,000 images of f30k_precomp" in said
+    assert "train_caps" not in said.split(". Flickr30K")[0]
+
+
 def write_vocabulary(path, words):
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
@@ -264,6 +300,8 @@ def test_a_vocabulary_is_read_where_it_lies(f30k, place):
     for plan in planned(printed_table("crcl-1"), asked(f30k))[0]:
         words = plan.words(plan.configuration.networks[0], 0)
         assert words[words.index("--vocabulary") + 1] == str(f30k.parent / place)
+        command = plan.cell(0).command
+        assert "--vocabulary f30k_precomp_vocab-" in command and str(f30k.parent) not in command
     write_vocabulary(f30k.parent / place, 8480)
     assert f"{f30k.parent / place} has 8,480 words; expected 8,481" in refusal(f30k)
 
@@ -277,9 +315,10 @@ def test_dev_that_holds_every_image_once_is_the_same(f30k):
     assert planned(printed_table("crcl-1"), asked(f30k))[0]
 
 
-def index_of(rate, length=145000, images=29000):
+def index_of(rate, length=145000, images=29000, places=7):
+    """Captions, or images, moved by a number of places; 7 parts the captions of each image."""
     index = np.arange(length) * images // length
-    index[: int(rate * length)] = np.roll(index[: int(rate * length)], length // images)
+    index[: int(rate * length)] = np.roll(index[: int(rate * length)], places)
     return index
 
 

@@ -63,6 +63,8 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
         InputError: a data set is not as published, an index file is of something else, or nothing can be run.
     """
     rows = chosen_rows(table, asked.methods, asked.rates)
+    if asked.index is not None and (table.shuffled == "labels" or not any(row.noise for row in rows)):
+        raise InputError(f"--noise-index has no effect: no row asked for of {table.name} shuffles pairs; leave it out")
     found = [configuration_of(table, row) for row in rows]
     ours = [entry for entry in found if isinstance(entry, Configuration)]
     weights = weights_of(table, asked.weights)
@@ -90,8 +92,11 @@ def weights_of(table: PrintedTable, given: Sequence[str]) -> dict[str, Weights]:
 
 
 def show_plan(ready: Sequence[Plan], left: Sequence[str], seeds: Sequence[int]) -> str:
-    """The commands of every row, and what is left out."""
+    """The commands of every row, where what they name lies, and what is left out."""
     lines = [f"{plan.row.name}\n  " + plan.cells(seeds)[0].command.replace("; ", "\n  ") for plan in ready]
+    places = {plan.data.name: str(plan.source) for plan in ready}
+    places |= {name: path for plan in ready for path, name in plan.files.items()}
+    lines += ["", "In these commands", *(f"  {name} is {path}" for name, path in places.items())]
     remarks = dict.fromkeys(f"{p.row.method}: {p.configuration.remark}" for p in ready if p.configuration.remark)
     weights = dict.fromkeys(plan.weights.described for plan in ready if plan.weights is not None)
     return "\n".join([*lines, "", *remarks, *weights, *left])

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
+from truepair.data.formats.labelled.feature_arrays import FEATURE_SUFFIXES
 from truepair.data.formats.labelled.feature_files import LabelledFeatures
+from truepair.data.formats.labelled.wikipedia import FEATURES
 from truepair.data.formats.precomp.precomp_files import count_lines
-from truepair.data.index_files import read_index
 from truepair.data.open import format_of, load
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import map_npy
 from truepair.reproduce.published.picture_sets import OTHER_PROTOCOL, check_pictures
 from truepair.reproduce.published.printed import FOLDER
-
-RATE_TOLERANCE = 0.01
-"""How far the share of wrong pairs in an index file may be from the rate in its name."""
 
 
 @dataclass(frozen=True)
@@ -100,55 +96,40 @@ class DataSet:
     def _check_split(self, folder: Path, split: str, images: int, captions: int) -> None:
         array, texts = folder / f"{split}_ims.npy", folder / f"{split}_caps.txt"
         texts = texts if texts.exists() else texts.with_suffix(".tsv")
-        for path, expected in ((array, f"{images:,} images"), (texts, f"{captions:,} captions")):
-            if not path.exists():
-                raise InputError(f"{path} is missing; expected {expected} of {self.folder}. {self.where}")
         rows = {images} if split == "train" else {images, captions}
+        self._check_count(array, str(array), lambda: len(map_npy(array)), rows, "rows", f"{images:,} images")
+        either = f"{texts.with_suffix('.txt')} (or .tsv)"
+        self._check_count(texts, either, lambda: count_lines(texts), {captions}, "lines", f"{captions:,} captions")
+
+    def _check_count(
+        self, path: Path, named: str, count: Callable[[], int], allowed: set[int], what: str, expected: str
+    ) -> None:
+        if not path.exists():
+            raise InputError(f"{named} is missing; expected {expected} of {self.folder}. {self.where}")
         try:
-            features, lines = map_npy(array), count_lines(texts)
+            found = count()
         except (OSError, ValueError) as error:
+            raise InputError(f"{path} cannot be read ({error}); expected {expected} of {self.folder}") from error
+        if found not in allowed:
+            either = " or ".join(f"{number:,}" for number in sorted(allowed))
             raise InputError(
-                f"{array} or {texts} cannot be read ({error}); expected {images:,} images and {captions:,} captions"
-            ) from error
-        for path, found, allowed, what in ((array, len(features), rows, "rows"), (texts, lines, {captions}, "lines")):
-            if found not in allowed:
-                expected = " or ".join(f"{number:,}" for number in sorted(allowed))
-                raise InputError(
-                    f"{path} has {found:,} {what}; expected {expected}, as in the published {self.folder}. "
-                    f"{OTHER_PROTOCOL}"
-                )
+                f"{path} has {found:,} {what}; expected {either}, as in the published {self.folder}. {OTHER_PROTOCOL}"
+            )
 
     def _check_pairs(self, source: Path, split: str, pairs: int) -> None:
         """Pairs of validation are counted with those of test, which most files hold together."""
+        expected = f"expected {pairs:,} {split} pairs of {self.folder}. {self.where}"
+        if source.is_dir() and not (source / FEATURES).is_file():
+            raise InputError(f"{source} holds no feature file that is known; {expected}")
         parts = ("dev", "test") if split == "test" else (split,)
-        found = sum(len(load(str(source), part)) for part in parts)
+        try:
+            found = sum(len(load(str(source), part)) for part in parts)
+        except InputError as error:
+            raise InputError(f"{error}. In all {expected}") from error
         if found != pairs:
             raise InputError(
                 f"{source} has {found:,} {split} pairs; expected {pairs:,}, as in the published {self.folder}. "
                 f"{OTHER_PROTOCOL}"
-            )
-
-    def check_index(self, path: Path, rate: float, shuffled: str) -> None:
-        """Refuse an index file that is not one of the training pairs, of this kind of noise and this rate.
-
-        Raises:
-            InputError: with the file, what was expected and what was found.
-        """
-        length = self.captions if shuffled == "captions" else self.images
-        what = f"expected {length:,} whole numbers (one of {'the captions' if shuffled == 'captions' else 'the images'}"
-        index = read_index(
-            path,
-            f"{what} of {self.folder}'s train), each below {self.images:,}",
-            lengths=(length,),
-            below=self.images,
-            what="image",
-            made_for=f"an index made for the training split of {self.folder}, with {shuffled} shuffled",
-        )
-        found = float(np.mean(index != np.arange(length) * self.images // length))
-        if abs(found - rate) > RATE_TOLERANCE:
-            raise InputError(
-                f"{path} mismatches {100 * found:.1f} % of the {shuffled}; expected {100 * rate:.0f} %. "
-                "Use the file of that rate"
             )
 
 
@@ -177,11 +158,10 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in given:
-        itself = data_set_at(path)
-        beside = itself is None or read_data_sets()[itself].layout == "pictures"  # others may lie beside the pictures
-        inside = [path] if itself else []
-        inside += sorted(path.iterdir()) if beside and path.is_dir() else []
-        known = [(name, place) for place in inside if (name := data_set_at(place))]
+        itself = place_of(path)
+        beside = itself is None or read_data_sets()[itself[0]].layout == "pictures"  # others may be there, too
+        inside = sorted(path.iterdir()) if beside and path.is_dir() else []
+        known = [found for found in (itself, *map(place_of, inside)) if found is not None]
         if not known:
             names = ", ".join(entry.folder for entry in read_data_sets().values() if not entry.table)
             tables = ", ".join(entry.table for entry in read_data_sets().values() if entry.table)
@@ -196,6 +176,18 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
+def place_of(path: Path) -> tuple[str, Path] | None:
+    """The data set a path is, and where it lies: in the path, or in the one feature file of a folder, as MRL has it."""
+    name = data_set_at(path)
+    labelled = name is not None and read_data_sets()[name].layout == "labelled"
+    if path.is_dir() and (name is None or labelled) and not (path / FEATURES).is_file():
+        files = sorted(file for file in path.iterdir() if file.suffix in FEATURE_SUFFIXES)
+        inside = [(known, file) for file in files if file.is_file() and (known := data_set_at(file))]
+        if len(inside) == 1:
+            return inside[0]
+    return None if name is None else (name, path)
+
+
 def data_set_at(path: Path) -> str | None:
     """The data set a path is, by its name, else by the number of training rows."""
     lower = path.name.lower()
@@ -205,7 +197,7 @@ def data_set_at(path: Path) -> str | None:
         named = lower == name or lower == entry.folder.lower()
         if named and entry.layout != "pictures" and (path.is_dir() or path.is_file()):
             return name
-    if path.is_file() and path.suffix in (".mat", ".npz", ".h5", ".hdf5", ".h5py"):
+    if path.is_file() and path.suffix in FEATURE_SUFFIXES:
         words = {"nus": "nuswide10", "xmedianet": "xmedianet", "wiki": "wikipedia"}
         return next((name for word, name in words.items() if word in lower), None)
     if (array := path / "train_ims.npy").is_file():
@@ -225,17 +217,3 @@ def pictures_at(path: Path) -> str | None:
     sets = (entry for entry in read_data_sets().values() if entry.layout == "pictures")
     signs = ((entry.name, path / sign) for entry in sets for sign in (entry.table, *entry.parts))
     return next((name for name, sign in signs if sign.exists()), None)
-
-
-def index_in(folder: Path, data: DataSet, rate: float, shuffled: str) -> Path:
-    """The checked index file of a rate in a folder, by the names of the released ones.
-
-    Raises:
-        InputError: there is none, or it is not of this data set, kind and rate.
-    """
-    names = (f"{data.folder}_{rate:g}.npy", f"{data.folder}/noise_inx_{rate:g}.npy", f"{data.name}_{rate:g}.npy")
-    for name in names:
-        if (folder / name).is_file():
-            data.check_index(folder / name, rate, shuffled)
-            return folder / name
-    raise InputError(f"{folder} holds no index of {data.name} at {rate:g}; expected one of {', '.join(names)}")

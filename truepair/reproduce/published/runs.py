@@ -16,7 +16,8 @@ from truepair.files import read_file
 from truepair.reproduce.cells import Cell, Places, Record, train
 from truepair.reproduce.processes import truepair
 from truepair.reproduce.published.configurations import Configuration, NotBuilt, configuration_of
-from truepair.reproduce.published.data_sets import DataSet, index_in, read_data_sets
+from truepair.reproduce.published.data_sets import DataSet, read_data_sets
+from truepair.reproduce.published.noise_files import index_in
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
 from truepair.reproduce.published.weights import Weights
 from truepair.reproduce.training import cost_of
@@ -48,12 +49,20 @@ class Plan:
         """Options of `truepair train` of one network, beside the data.
 
         Args:
-            named: weights by their identity, wherever they lie, as runs and records know them.
+            named: weights, index and vocabulary by their content, wherever they lie, as runs and records know them.
         """
         given = [*self.noise, *self.data.train_options(self.source), *self.data.vocabulary_options(self.source)]
+        if named:
+            given = [str(self.files.get(word, word)) for word in given]
         if self.weights is not None:
             given += ["--encoder", self.weights.identity if named else str(self.weights.folder)]
         return [*network.split(), *given, "--seed", str(seed)]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path → name with a digest of the content, of the index and the vocabulary that training reads."""
+        read = [path for path in (self.index, self.data.vocabulary(self.source)) if path is not None]
+        return {str(path): f"{path.stem}-{digest_of(path)[:8]}{path.suffix}" for path in read}
 
     def cells(self, seeds: Sequence[int]) -> list[Cell]:
         """One a seed; what is not trained has none."""
@@ -81,8 +90,7 @@ class Plan:
     def run_name(self, network: str, seed: int) -> str:
         """A name for the run of a network: equal options are one run, in whichever table."""
         words = self.words(network, seed, named=True)
-        content = b"" if self.index is None else read_file(self.index)
-        digest = hashlib.sha256(" ".join(words).encode() + content).hexdigest()[:8]
+        digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:8]
         method = words[words.index("--method") + 1]
         return f"{self.data.name}-{method}-{self.row.rate}-seed{seed}-{digest}"
 
@@ -103,7 +111,7 @@ class Plan:
             **scored,
             "runs": [run.path.name for run in runs],
             "realised_noise": results[0].get("mismatch_rate"),
-            "index": None if self.index is None else hashlib.sha256(read_file(self.index)).hexdigest(),
+            "index": None if self.index is None else digest_of(self.index),
             **cost_of(runs),
         }
 
@@ -116,6 +124,11 @@ class Plan:
             found = json.loads(file.read_text(encoding="utf-8"))
         begun = {} if self.weights is None else {"weights": self.weights.identity}
         return {"figures": {name: found[name] for name in (*RECALLS, "rsum")}, **begun}
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(read_file(path)).hexdigest()
 
 
 @contextmanager
@@ -159,7 +172,7 @@ def plans(
             yield row, NOT_OF_PICTURES
         else:
             data = read_data_sets()[found.data]
-            yield Plan(row, found, data, source, *noise_of(table, row, data, index), begun)
+            yield Plan(row, found, data, source.absolute(), *noise_of(table, row, data, index), begun)
 
 
 def noise_of(
@@ -171,7 +184,7 @@ def noise_of(
     if table.shuffled == "labels":
         return ("--label-noise", f"{row.noise:g}"), None
     if index is not None:
-        path = index_in(index, data, row.noise, table.shuffled)
+        path = index_in(index, data, row.noise, table.shuffled).absolute()
         return ("--noise-index", str(path)), path
     kind = "image" if table.shuffled == "images" else "caption"
     return ("--noise", f"{row.noise:g}", "--noise-kind", kind), None
