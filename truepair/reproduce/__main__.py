@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -101,7 +102,12 @@ def report_tables(options: argparse.Namespace) -> int:
 def main() -> int:
     options = build_parser().parse_args()
     try:
-        return options.command(options) or 0
+        code = options.command(options) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `… list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        return 141
     except TruepairError as error:
         print(f"truepair.reproduce: error: {error}", file=sys.stderr)
         return 2
