@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-
 WORDS = {
     "table": "truepair describe {tiny}",
     "json": "truepair describe {tiny} --json",
