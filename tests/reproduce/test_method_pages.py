@@ -14,6 +14,7 @@ from truepair.cli.options import add_options, given_options
 from truepair.methods import METHODS
 from truepair.reproduce.figures.figure import read_figures
 from truepair.reproduce.render.method_pages import changed, method_pages, row_of
+from truepair.reproduce.report import PRINTED as PRINTED_TABLES
 from truepair.reproduce.tables import Filled, read_specs
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +120,25 @@ def test_a_setting_that_diverges_says_so_and_is_no_difference():
     )
     rows = {"ugncl": [*whole, gone[1]], "ugncl-tolerance": [record("ugncl-tolerance", 0, 190.0), record("x", 1, 9.0)]}
     assert changed("ugncl", each, rows, "result.test.rsum") == "−10.0 (one seed)"
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_the_page_shows_what_all_printed_settings_change_together(name):
+    map_of = {"map": 0.3} if name == "uot-rcl" else {}
+    base = [{**record(name, seed, 300.0), "result": {"test": {"rsum": 300.0} | map_of}} for seed in (0, 1)]
+    for one in base:
+        one["cell"]["noise"] = 0.4
+        if map_of:
+            del one["result"]["test"]["rsum"]
+    whole = [record(f"{name}-as-printed", 0, 290.0), record(f"{name}-as-printed", 1, 250.0)]
+    for one, noise in zip(whole, (0.4, 0.6), strict=True):
+        one["cell"]["noise"] = noise
+        one["result"]["test"] |= {"map": 0.29} if map_of else {}
+    page = method_pages(Filled(TABLE, base), whole)[f"methods/{name}.md"]
+    change = "−0.010 (one seed)" if map_of else "−10.0 (one seed)"
+    assert re.search(rf"\| all of these[^|]* \| \| \| \| {re.escape(change)} \|\n", page)
+    runs = [cell for table in PRINTED_TABLES for cell in read_specs()[0][table].cells]
+    assert f"{name}-as-printed" in {cell.facts["method"] for cell in runs if cell.facts["noise"] == 0.4}
 
 
 def test_every_method_has_its_page_and_its_line():

@@ -48,6 +48,8 @@ RENDER: dict[str, Callable[..., str]] = {
 }
 METHODS = "departures"
 """The table that the pages of the methods show."""
+PRINTED = ("as-printed-global", "labels-as-printed")
+"""Tables of runs as printed as a whole, which they show beside it."""
 PRINT = "print"
 """The name of the page that shows the figures of the papers, beside the names of tables."""
 
@@ -67,8 +69,9 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
             if "picture" in section.options:
                 path = (root / section.file).with_name(section.options["picture"])
                 changes += put_picture(path, section.render, filled[0], check=check)
-    if METHODS in names:
-        for name, page in method_pages(fill(root, METHODS)).items():
+    if {METHODS, *PRINTED} & {*names}:
+        whole = [record for name in PRINTED for record in tables[name].records(root / "results")]
+        for name, page in method_pages(fill(root, METHODS), whole).items():
             changes += put_page(root / "docs" / name, page, check=check)
     if PRINT in names:
         changes += put_text(root / "docs" / "print.md", "check of print", check_of_print(), check=check)
