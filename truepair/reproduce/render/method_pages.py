@@ -103,8 +103,8 @@ def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator
     if figure is not None:
         what, _ = MEASURED[figure]
         yield f"The last column: {what}, with the printed value in place of the default alone, minus that of the"
-        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`). What has a dash"
-        yield "was not run alone."
+        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`). What has"
+        yield "a dash was not run alone."
         yield ""
     yield "| option | as printed | default | why the default is another | the printed one changes |"
     yield "|---|---|---|---|---|"
