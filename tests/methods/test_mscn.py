@@ -109,6 +109,18 @@ def test_the_head_learns_from_known_pairs_alone_and_the_encoders_from_the_hinges
     assert all(float(hinges[name].abs().sum()) > 0 for name in encoders)
 
 
+@pytest.mark.parametrize("dual", [True, False])
+def test_no_gradient_of_the_hinges_reaches_a_head_after_the_warm_up(dual):
+    method = build_method("mscn", {"co_train": dual})
+    method.meta_loss = lambda *_: torch.zeros((), dtype=torch.float64)
+    for epoch, learns in ((5, True), (20, False)):
+        forward = given(dual)
+        method.batch_loss(forward, position(epoch), remembered(method)).per_pair.mean().backward()
+        for network in forward.engine.networks():
+            slopes = [parameter.grad for parameter in network.similarity_head.parameters()]
+            assert [slope is not None and bool(slope.any()) for slope in slopes] == [learns] * len(slopes)
+
+
 def test_the_gradient_of_the_head_is_that_of_finite_differences():
     method, forward = build_method("mscn", {"co_train": False, "meta_pairs": 20}), given(dual=False)
     memory, head = remembered(method), forward.engine.similarity_head

@@ -83,6 +83,30 @@ def test_page_and_text_are_of_the_same_runs():
     assert page.count('"name":') == 20 and "3 are missing" in page
 
 
+def test_runs_of_another_version_are_marked_in_text_and_page():
+    older = [{**run, "truepair": "0.0.9"} if run["cell"]["method"] == "b" else run for run in SOME]
+    text = grand(Section("x", "x", ["grand"], "grand"), filled(older))
+    assert "| second | 260.5 ± 0.7 (2)° | 240.5 ± 0.7 (2)° | 220.5 ± 0.7 (2)° | – |" in text
+    assert "| first | 280.5 ± 0.7 (2) |" in text
+    assert "°" not in grand(Section("x", "x", ["grand"], "grand"), filled(SOME))
+    assert "several versions of truepair (0.0.9, 0.1.0)" in page_of(filled(older))
+    assert "several versions" not in page_of(filled(SOME))
+
+
+def test_a_run_that_diverged_is_not_missing_and_says_why():
+    shown = filled(SOME, missing=3)
+    cut = {**record("c", 0.8, 0, 0.0), "diverged": {"epoch": 2, "said": "training diverged in epoch 2"}}
+    shown.table.cells.append(Cell(cut["name"], cut["cell"], cut["command"], lambda _: {}))
+    del cut["result"]
+    shown = shown._replace(diverged=[cut])
+    text = grand(Section("x", "x", ["grand"], "grand"), shown)
+    assert "21 of 24 runs are there, of which 1 diverged, 3 are missing" in text and "2.1 core-hours" in text
+    assert f"`{cut['name']}` diverged, so it is not in the tables: training diverged in epoch 2" in text
+    assert "| `flickr8k`, global | 21 | 3 |" in text
+    page = page_of(shown)
+    assert "21 of 24 runs are there, 3 are missing. 1\ndiverged and have no figures." in page
+
+
 def test_records_of_other_tables_count_where_the_command_is_the_same(tmp_path):
     cell = Cell("x", {"seed": 0, "kind": "image"}, "do this", lambda _: {})
     table = Table("grand", "", [cell, replace(cell, name="y", command="do that")], {}, ("other",))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from truepair.errors import InputError
+from truepair.reproduce.render.markdown import of_versions
 from truepair.reproduce.report import PRINT, put_text, report
 from truepair.reproduce.tables import read_specs
 
@@ -51,6 +52,25 @@ def test_a_record_changed_by_hand_is_found(copy):
     record["result"]["test"]["map_i2t"] += 0.1
     path.write_text(json.dumps(record) + "\n" + "".join(rest))
     assert len(report(copy, [*TABLES], check=True)) == 1
+
+
+def test_records_of_another_version_are_named_under_the_tables_that_hold_them(copy):
+    path = copy / "results" / "noise.jsonl"
+    first, *rest = path.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    path.write_text(json.dumps({**record, "truepair": "0.0.9"}) + "\n" + "".join(rest))
+    report(copy, ["noise", "grand"])
+    said = f"° 1 run of truepair 0.0.9 (`{record['name']}`). All others are of 0.1.0."
+    for file in ("README.md", "docs/results.md"):
+        assert said in (copy / file).read_text() and said not in (ROOT / file).read_text()
+
+
+def test_the_newest_version_counts_as_number_and_many_runs_are_counted():
+    records = [{"name": f"run{k}", "truepair": "0.10.0" if k else "0.9.2"} for k in range(3)]
+    assert of_versions(records) == "° 1 run of truepair 0.9.2 (`run0`). All others are of 0.10.0."
+    many = [{"name": f"run{k}", "truepair": "0.1" if k < 20 else "0.2"} for k in range(30)]
+    assert of_versions(many) == "° 20 runs of truepair 0.1. All others are of 0.2."
+    assert of_versions(many[:20]) == of_versions([{"name": "of no version"}]) == ""
 
 
 def test_the_picture_is_drawn_anew_for_other_records(copy):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,18 @@ def finished_and_diverged(records: Iterable[Record]) -> tuple[list[Record], list
     for record in records:
         parted["diverged" in record].append(record)
     return parted
+
+
+def versions_of(records: Iterable[Record]) -> list[str]:
+    """The versions of the package that records are of, the newest first."""
+    found = {str(record["truepair"]) for record in records if record.get("truepair")}
+    return sorted(found, key=lambda version: [int(number) for number in re.findall(r"\d+", version)], reverse=True)
+
+
+def of_older_version(records: Sequence[Record]) -> list[Record]:
+    """Those of another version than the newest among them."""
+    newest = versions_of(records)[:1]
+    return [record for record in records if record.get("truepair") and record["truepair"] not in newest]
 
 
 def figure_of(record: Record, path: str) -> float | None:

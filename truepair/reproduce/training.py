@@ -79,9 +79,13 @@ def measure_training(folder: str, data: str, options: list[str], places: Places)
     try:
         return trained_record(train(places.source(data), options, path))
     except DivergedError as error:
-        run = RunFolder(path)
-        said = str(error).splitlines()[-1].removeprefix("truepair: error: ").replace(str(path), path.name)
-        return record_of(run, {"diverged": {"epoch": len(read_lines(run.metrics)) + 1, "said": said}})
+        return record_of(RunFolder(path), told(error, path))
+
+
+def told(error: DivergedError, path: Path) -> Record:
+    """What is kept of a run that diverged: in which epoch, and what was said."""
+    said = str(error).splitlines()[-1].removeprefix("truepair: error: ").replace(str(path), path.name)
+    return {"diverged": {"epoch": len(read_lines(RunFolder(path).metrics)) + 1, "said": said}}
 
 
 def trained_record(run: RunFolder) -> Record:

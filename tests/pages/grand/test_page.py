@@ -36,7 +36,7 @@ def run(method="CRCL", seed=0, rsum=300.0, **changes):
     return GrandRun(**{**facts, **changes})
 
 
-RUNS = [run(), run(seed=1, rsum=310.0), run("</script><b>odd", rsum=50.0, auroc=None, curve=())]
+RUNS = [run(), run(seed=1, rsum=310.0, version="0.0.9"), run("</script><b>odd", rsum=50.0, auroc=None, curve=())]
 RANKS = {"CRCL": 1.0, "</script><b>odd": 2.0}
 
 
@@ -77,7 +77,7 @@ def browser():
 def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     acts = """
     const said = [];
-    const rows = () => [...document.querySelectorAll("#table tbody tr")].map((row) => row.textContent.slice(0, 60));
+    const rows = () => [...document.querySelectorAll("#table tbody tr")].map((row) => row.textContent.slice(0, 90));
     const click = (text) => [...document.querySelectorAll("button")].find((b) => b.textContent.includes(text)).click();
     said.push(rows());
     click("seed"); said.push(rows());
@@ -86,6 +86,7 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     document.getElementById("means").click(); said.push(rows());
     click("▸ CRCL"); said.push([document.querySelectorAll(".detail code").length + " commands",
       document.querySelectorAll(".detail svg").length + " curves"]);
+    said.push([...document.querySelectorAll("#table thead button")].map((button) => button.textContent));
     document.title = JSON.stringify(said);
     """
     html = re.sub(r"; script-src 'sha256-[^']+'", "; script-src 'unsafe-inline'", page())
@@ -100,7 +101,8 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
         check=True,
     )
     said = unescape(re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1])
-    by_sum, by_seed, filtered, means, opened = json.loads(said)
+    by_sum, by_seed, filtered, means, opened, columns = json.loads(said)
+    assert columns[-1] == "version" and "0.0.9, 0.1.0" in means[0]
     assert [row[2:6] for row in by_sum] == ["CRCL", "CRCL", "</sc"] and "310.0" in by_sum[0]
     assert "310.0" in by_seed[0] and len(filtered) == 2
     assert len(means) == 1 and "305.0" in means[0] and "2 seeds" in means[0]

@@ -1,6 +1,7 @@
 """Rows of the papers' tables resolve to runnable configurations on data in the field's exact layout, and run."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from tests.conftest import write_tiny_precomp
 from truepair.cli.main import build_parser, main
 from truepair.cli.train import job_of
 from truepair.data.text import Vocabulary
-from truepair.errors import InputError
+from truepair.errors import DivergedError, InputError
 from truepair.methods import build_method
 from truepair.reproduce.published import configurations, data_sets
 from truepair.reproduce.published.command import Asked, planned
@@ -411,6 +412,36 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     assert main(words) == 0 and "° run with truepair 0.0; this is" in capsys.readouterr().out
     (out / "crcl-1.jsonl").write_text(json.dumps({**record, "command": "x"}) + "\n")
     assert main(words) == 2 and "is of another command" in capsys.readouterr().err
+
+
+def test_a_run_that_diverged_is_told_and_a_row_that_fails_keeps_the_others(quick, tmp_path, monkeypatch, capsys):
+    out, spec = tmp_path / "out", configurations._spec()
+    rows = {"CRCL": [f"--method infonce {QUICK}"], "NCR": [f"--method infonce {QUICK} --learning-rate 1e30"]}
+    monkeypatch.setattr(configurations, "_spec", lambda: {**spec, "ours": rows | {"DECL": [f"--method decl {QUICK}"]}})
+
+    def in_process_or_diverged(*words):
+        if (code := main(words)) != 0:
+            said = capsys.readouterr().err
+            raise (DivergedError if code == 3 else InputError)(said[said.rindex("truepair: error") :])
+        return ""
+
+    for module in ("cells", "published.runs"):
+        monkeypatch.setattr(f"truepair.reproduce.{module}.truepair", in_process_or_diverged)
+    words = ["reproduce", "crcl-1", "--data", str(quick), "--noise", "0.4", "--out", str(out)]
+    assert main([*words, "--rows", "CRCL", "NCR"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^NCR +f30k +0\.4 +0 \+ 1 diverged +– +75\.3 +– ", shown, re.M)
+    assert "f30k-0.4-ncr-seed0 diverged: training diverged in epoch 1" in shown
+    page, stamp = (out / "crcl-1.md").read_text(), (out / "crcl-1.jsonl").stat().st_mtime_ns
+    assert "| NCR | f30k | 0.4 | 0 + 1 diverged | – | 75.3 | – |" in page and "| CRCL | f30k | 0.4 | 1 |" in page
+    assert str(tmp_path) not in (out / "crcl-1.jsonl").read_text() + page
+    assert main([*words, "--rows", "CRCL", "NCR"]) == 0 and (out / "crcl-1.jsonl").stat().st_mtime_ns == stamp
+    # A row that fails does not keep the others from being shown.
+    (out / "crcl-1.md").unlink()
+    assert main([*words, "--rows", "CRCL", "DECL"]) == 2
+    said = capsys.readouterr().err
+    assert "f30k-0.4-decl-seed0 failed: " in said and f"The rows that ran are in {out}/crcl-1.md" in said
+    assert (out / "crcl-1.md").read_text() == page
 
 
 def test_sources_are_known_by_name_or_by_count(layouts, tmp_path):

@@ -12,6 +12,7 @@ const columns = [
   { key: "minutes", title: "minutes", digits: 1 },
   { key: "date", title: "date", words: true },
 ];
+if (new Set(runs.map((run) => run.version)).size > 1) columns.push({ key: "version", title: "version", words: true });
 const figures = ["rsum", "dev", "auroc", "minutes"];
 const state = { sort: "rsum", down: true, means: false, open: new Set() };
 const byId = (id) => document.getElementById(id);
@@ -41,6 +42,7 @@ function overSeeds(some) {
   return [...groups.values()].map((group) => {
     const row = { ...group[0], seed: group.length + (group.length > 1 ? " seeds" : " seed"), members: group };
     for (const key of figures) row[key] = mean(group.map((run) => run[key]));
+    row.version = [...new Set(group.map((run) => run.version))].sort().join(", ");
     return row;
   });
 }

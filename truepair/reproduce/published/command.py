@@ -103,11 +103,22 @@ def show_plan(ready: Sequence[Plan], left: Sequence[str], seeds: Sequence[int]) 
 
 
 def reproduce(table: PrintedTable, asked: Asked) -> str:
-    """Run what is missing, keep `TABLE.jsonl` and `TABLE.md` in the folder `out`; the comparison."""
+    """Run what is missing, keep `TABLE.jsonl` and `TABLE.md` in the folder `out`; the comparison.
+
+    Raises:
+        InputError: as `planned`; or a row failed, with what of the others was written.
+    """
     ready, left = planned(table, asked)
-    records = asked.out / f"{table.name}.jsonl"
+    records, page = asked.out / f"{table.name}.jsonl", asked.out / f"{table.name}.md"
     cells = {cell.name: cell for seed in asked.seeds for plan in ready for cell in plan.cells([seed])}
-    run_cells(list(cells.values()), records, Places(Path(), asked.out / "runs"), jobs=asked.jobs, engine=asked.engine)
+    places, failed = Places(Path(), asked.out / "runs"), None
+    try:
+        run_cells(list(cells.values()), records, places, jobs=asked.jobs, engine=asked.engine)
+    except InputError as error:
+        failed = error
     kept = read_records(records)
-    write_text_atomically(asked.out / f"{table.name}.md", comparison_page(table, table.rows, kept))
+    if kept:
+        write_text_atomically(page, comparison_page(table, table.rows, kept))
+    if failed is not None:
+        raise InputError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
     return "\n".join([comparison(table, table.rows, kept), "", *left])

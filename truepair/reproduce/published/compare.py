@@ -10,24 +10,22 @@ from truepair.phrases import Rows
 from truepair.reproduce.cells import Record
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.views import TITLES, explained, heading, left_aligned, marks, shown
+from truepair.reproduce.records import finished_and_diverged
+from truepair.reproduce.render.markdown import OTHER_VERSION
 from truepair.reproduce.render.markdown import table as markdown
-
-OTHER_VERSION = "°"
 
 
 def comparison(table: PrintedTable, rows: Sequence[PrintedRow], records: Sequence[Record]) -> str:
     """Rows with runs: ours, printed and the difference, for a terminal."""
     titles, body = lines_of(rows, records)
-    parts = [heading(table), left_aligned([titles, *body]), *explained(ran(rows, records)), *versions(records)]
+    parts = [heading(table), left_aligned([titles, *body]), *explained(ran(rows, records)), *below(records)]
     return "\n\n".join(parts)
 
 
 def comparison_page(table: PrintedTable, rows: Sequence[PrintedRow], records: Sequence[Record]) -> str:
     """The same as Markdown."""
     titles, body = lines_of(rows, records)
-    return (
-        "\n\n".join([heading(table), markdown(titles, body), *explained(ran(rows, records)), *versions(records)]) + "\n"
-    )
+    return "\n\n".join([heading(table), markdown(titles, body), *explained(ran(rows, records)), *below(records)]) + "\n"
 
 
 def lines_of(rows: Sequence[PrintedRow], records: Sequence[Record]) -> tuple[list[str], Rows]:
@@ -39,16 +37,20 @@ def lines_of(rows: Sequence[PrintedRow], records: Sequence[Record]) -> tuple[lis
     titles += [f"{TITLES[name]} {what}" for name in names for what in ("ours", "printed", "difference")]
     body = []
     for row in here:
-        own = of_row(row, records)
-        line = [row.method, row.data, row.rate, str(len(own))]
+        all_own = of_row(row, records)
+        own, diverged = finished_and_diverged(all_own)
+        line = [row.method, row.data, row.rate, str(len(own)) + (f" + {len(diverged)} diverged" if diverged else "")]
         for name in names:
             values = [record["figures"][name] for record in own]
+            if not values:
+                line += ["–", shown(name, row.figures[name]), "–"]
+                continue
             mean = statistics.fmean(values)
             spread = f" ± {shown(name, statistics.stdev(values))}" if len(values) > 1 else ""
             change = shown(name, mean - row.figures[name])
             line += [shown(name, mean) + spread, shown(name, row.figures[name])]
             line += [change if change.startswith("-") else f"+{change}"]
-        other = any(record["truepair"] != __version__ for record in own)
+        other = any(record["truepair"] != __version__ for record in all_own)
         body.append([*line, marks(row) + (OTHER_VERSION if other else "")])
     return [*titles, ""], body
 
@@ -62,7 +64,9 @@ def of_row(row: PrintedRow, records: Sequence[Record]) -> list[Record]:
     return [record for record in records if facts.items() <= record["cell"].items()]
 
 
-def versions(records: Sequence[Record]) -> list[str]:
-    """What is said of records of other versions of the package; nothing where there are none."""
+def below(records: Sequence[Record]) -> list[str]:
+    """What is said of runs that diverged, and of records of other versions of the package; nothing where none are."""
+    stops = [f"{each['name']} diverged: {each['diverged']['said']}" for each in finished_and_diverged(records)[1]]
     others = sorted({record["truepair"] for record in records} - {__version__})
-    return [f"{OTHER_VERSION} run with truepair {', '.join(others)}; this is {__version__}"] if others else []
+    of_others = [f"{OTHER_VERSION} run with truepair {', '.join(others)}; this is {__version__}"] if others else []
+    return [*(["\n".join(stops)] if stops else []), *of_others]

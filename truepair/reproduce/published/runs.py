@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from truepair.errors import DivergedError
 from truepair.files import read_file
 from truepair.reproduce.cells import Cell, Places, Record, train
 from truepair.reproduce.processes import truepair
@@ -20,7 +21,8 @@ from truepair.reproduce.published.data_sets import DataSet, read_data_sets
 from truepair.reproduce.published.noise_files import index_in
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
 from truepair.reproduce.published.weights import Weights
-from truepair.reproduce.training import cost_of
+from truepair.reproduce.training import cost_of, told
+from truepair.training.run_folder import RunFolder
 
 NOT_OF_PICTURES = (
     "the field's index files number the captions of its features, not of pictures; leave out --noise-index"
@@ -95,12 +97,16 @@ class Plan:
         return f"{self.data.name}-{method}-{self.row.rate}-seed{seed}-{digest}"
 
     def measure(self, places: Places, seed: int) -> Record:
-        """Train what is missing, then score the networks together."""
+        """Train what is missing, then score the networks together. Where one diverged there are no figures."""
         runs = []
         for network in self.configuration.networks:
             path = places.runs / self.run_name(network, seed)
             with alone(path):
-                runs.append(train(str(self.source), self.words(network, seed), path))
+                try:
+                    runs.append(train(str(self.source), self.words(network, seed), path))
+                except DivergedError as error:
+                    runs.append(RunFolder(path))
+                    return {**told(error, path), "runs": [run.path.name for run in runs], **cost_of(runs)}
         if self.data.layout == "labelled":
             test = json.loads(runs[0].result.read_text(encoding="utf-8"))["test"]
             scored: Record = {"figures": {"i2t_map": test["map_i2t"], "t2i_map": test["map_t2i"]}}

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of
+from truepair.reproduce.records import figure_of, of_older_version
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
-from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import OTHER_VERSION, cell, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
+from truepair.reproduce.render.values import stopped
 from truepair.reproduce.tables import Filled, Section
 
 RECALLS = WITH_SUM[:-1]
@@ -37,6 +38,7 @@ def page_of(shown: Filled) -> str:
     return grand_page(
         [run_of(titles, record) for record in shown.records],
         total=len(shown.table.cells),
+        diverged=len(shown.diverged),
         ranks={titles[name]: value for name, value in found.ranks.items()} if found else {},
         distance=found.distance if found else 0.0,
         blocks=len(found.blocks) if found else 0,
@@ -96,16 +98,17 @@ def grand(section: Section, shown: Filled) -> str:
     """All parts of the page between the markers."""
     titles = shown.table.titles
     of_global = [record for record in shown.records if engine_of(record) == "global"]
-    parts = [coverage(shown)]
+    older = {record["name"] for record in of_older_version(shown.records)}
+    parts = [coverage(shown), *map(stopped, shown.diverged)]
     for source in dict.fromkeys(run.facts["data"] for run in shown.table.cells):
         here = [record for record in of_global if record["cell"]["data"] == source]
         for figure, digits, what in ((RSUM, 1, "test rSum"), (AUROC, 3, "AUROC of the mismatched pairs")):
             if here:
-                parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits)]
+                parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits, older)]
     local = [record for record in shown.records if engine_of(record) == "sgraf"]
     if local:
         parts += ["**`fashion_precomp`, SGRAF (one SGR and one SAF run together), 40 %, test rSum:**"]
-        parts += [figures_table(titles, local, RSUM, 1)]
+        parts += [figures_table(titles, local, RSUM, 1, older)]
     if (ranking := rank(of_global)) is not None:
         parts += ranking_text(titles, ranking)
     return "\n\n".join(
@@ -114,16 +117,17 @@ def grand(section: Section, shown: Filled) -> str:
 
 
 def coverage(shown: Filled) -> str:
-    """How many runs are there, of how many; by source and engine."""
-    there = {record["name"] for record in shown.records}
+    """How many runs are there, of how many; by source and engine. One that diverged is there, and has no figures."""
+    there = names_of(shown)
     groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for run in shown.table.cells:
         groups[run.facts["data"], run.facts.get("engine", "global")].append(run.name in there)
-    hours = sum(record["training_seconds"] for record in shown.records) / 3600
+    hours = sum(record["training_seconds"] for record in (*shown.records, *shown.diverged)) / 3600
     total = len(shown.table.cells)
     seeds, dates = seeds_and_dates(shown.records)
+    stops = f", of which {len(shown.diverged)} diverged" if shown.diverged else ""
     head = (
-        f"{len(there)} of {total} runs are there, {total - len(there)} are missing (–). Seeds {seeds}, {dates}, "
+        f"{len(there)} of {total} runs are there{stops}, {total - len(there)} are missing (–). Seeds {seeds}, {dates}, "
         f"{hours:.1f} core-hours of training; the missing ones take about {missing_hours(shown):.0f} more."
     )
     rows = [
@@ -133,13 +137,18 @@ def coverage(shown: Filled) -> str:
     return head + "\n\n" + table(["", "runs there", "missing"], rows)
 
 
+def names_of(shown: Filled) -> set[str]:
+    """The runs that are there."""
+    return {str(record["name"]) for record in (*shown.records, *shown.diverged)}
+
+
 def missing_hours(shown: Filled) -> float:
     """Core-hours of the runs that are missing, by the mean of their source, engine and method, or of less."""
     seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for record in shown.records:
         for key in keys_of(record["cell"]):
             seconds[key].append(record["training_seconds"])
-    there = {record["name"] for record in shown.records}
+    there = names_of(shown)
     missing = [run.facts for run in shown.table.cells if run.name not in there]
     known = (next((seconds[key] for key in keys_of(facts) if key in seconds), [0.0]) for facts in missing)
     return sum(map(statistics.fmean, known)) / 3600
@@ -159,12 +168,21 @@ def condition_of(record: Record) -> Condition:
     return facts["data"], facts.get("kind", "caption"), facts["noise"]
 
 
-def figures_table(titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int) -> str:
-    """Methods × conditions of one source: mean ± standard deviation over seeds, their number where it is not three."""
+def figures_table(
+    titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int, older: Set[str] = frozenset()
+) -> str:
+    """Methods × conditions of one source: mean ± standard deviation over seeds, their number where it is not three.
+
+    Args:
+        older: names of runs of another version, whose figures are marked.
+    """
     groups: dict[tuple[str, Condition], list[float]] = defaultdict(list)
+    marked = set()
     for record in records:
         if (value := figure_of(record, figure)) is not None:
-            groups[record["cell"]["method"], condition_of(record)].append(value)
+            place = record["cell"]["method"], condition_of(record)
+            groups[place].append(value)
+            marked |= {place} if record["name"] in older else set()
     conditions = sorted({at for _, at in groups}, key=lambda at: (list(KINDS).index(at[1]), at[2]))
     heads = [percent(rate) if kind == "caption" else f"{percent(rate)} {KINDS[kind]}" for _, kind, rate in conditions]
     rows = []
@@ -173,7 +191,7 @@ def figures_table(titles: Mapping[str, str], records: Sequence[Record], figure: 
         for at in conditions:
             found = groups.get((name, at), [])
             few = f" ({len(found)})" if len(found) in (1, 2) else ""
-            cells.append(cell(found, digits) + few)
+            cells.append(cell(found, digits) + few + (OTHER_VERSION if (name, at) in marked else ""))
         rows.append([title, *cells])
     return table(["", *heads], rows)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
+from truepair.phrases import counted
 from truepair.reproduce.cells import Record
+from truepair.reproduce.records import of_older_version, versions_of
 
 
 def table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,3 +41,19 @@ def seeds_and_dates(records: Sequence[Record]) -> tuple[str, str]:
     seeds = sorted({record["cell"]["seed"] for record in records})
     dates = sorted({record["date"] for record in records})
     return ", ".join(map(str, seeds)), dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+
+
+MOST_NAMED = 10  # runs
+OTHER_VERSION = "°"
+"""Beside a figure: among its runs are some of another version than the newest of the table."""
+
+
+def of_versions(records: Sequence[Record]) -> str:
+    """What is said under a table whose runs are of several versions of the package; nothing where they are of one."""
+    others, (newest, *older) = of_older_version(records), versions_of(records) or [""]
+    said = []
+    for version in older:
+        names = [f"`{record['name']}`" for record in others if record["truepair"] == version]
+        named = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+        said.append(f"{counted(len(names), 'run')} of truepair {version}{named}")
+    return f"{OTHER_VERSION} {'; '.join(said)}. All others are of {newest}." if said else ""
