@@ -154,6 +154,23 @@ def test_histograms_are_shares_of_the_matched_and_of_the_mismatched(pairs_run):
         assert sum(shown[truth][:20]) == pytest.approx(((values >= low) & (values < high)).mean())
 
 
+def test_the_mixture_of_gsc_is_drawn_over_what_it_was_fitted_to(tmp_path):
+    noisy = truepair.inject_noise(truepair.load("scenes:60", "train"), 0.4, seed=0)
+    setup = Setup(model=GlobalConfig(width=8), training=TrainingConfig(epochs=2))
+    run = truepair.fit(noisy, method="gsc", setup=setup, out=tmp_path / "run", progress=False)
+    columns = {"memory_seen_structure": "S_IM", "memory_label": "y"}
+    drawn = histograms({"run": run.folder}, columns=columns)
+    shown, last = drawn.numbers["run"], run.metrics[-1]
+    assert "components" not in shown["y"]
+    low, scale = last["structure_low"], last["structure_high"] - last["structure_low"]
+    expected = [low + scale * last[f"mixture_{part}_mean"] for part in ("noisy", "clean")]
+    assert shown["S_IM"]["components"]["means"] == pytest.approx(expected)
+    assert len(drawn.figure.axes[0].lines) == 2 and not drawn.figure.axes[1].lines
+    for line in drawn.figure.axes[0].lines:  # each a distribution of its own, as far as it lies between the edges
+        where, height = line.get_xdata(), line.get_ydata() / 100 * 40 / (line.get_xdata()[-1] - line.get_xdata()[0])
+        assert 0.3 < np.trapezoid(height, where) < 1.01
+
+
 def test_subspaces_are_four_sets_of_marks(pairs_run):
     drawn = subspaces({"run": pairs_run}, source="scenes:60")
     assert {*drawn.numbers["points"]} == {"V_S", "V_X", "T_S", "T_X"}

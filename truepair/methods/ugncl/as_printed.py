@@ -81,6 +81,7 @@ PRINTED = Preset(
     },
     rows={
         "Table 4": "`ugncl-parts`: without TRL `--ugncl-margins soft`, without UGD `--ugncl-division probability`",
-        "Fig. 3": "figure `ugncl-3`: uncertainty of the images and texts of the test split as queries",
+        "Fig. 3": "figure `ugncl-3`: uncertainty of the images and texts of the test split as queries; training pairs "
+        "with their pictures, by uncertainty: `truepair report RUN`",
     },
 )

@@ -9,12 +9,15 @@ import numpy as np
 
 from truepair.data.pairs import Array, IntArray, Pairs
 from truepair.errors import InputError
-from truepair.pages.kit.canvas import COLUMN, DASHES, DPI, RUN_COLOURS, RUN_MARKERS, TRUTH, legend_above, styled
+from truepair.methods import METHODS
+from truepair.pages.kit.canvas import COLUMN, DASHES, DPI, RUN_COLOURS, RUN_MARKERS, SOFT, TRUTH, legend_above, styled
+from truepair.pages.run.indicators import Components, components_of
 from truepair.reproduce.figures.drawn import Drawn
 from truepair.training.pair_table import read_pair_table
-from truepair.training.run_folder import RunFolder
+from truepair.training.run_folder import RunFolder, read_lines
 
 BINS = 40
+FITTED = (0, (1, 1))
 ITEMS = 600
 """Test items drawn in a plane; more hide each other."""
 
@@ -22,20 +25,35 @@ ITEMS = 600
 def histograms(runs: Mapping[str, RunFolder], *, columns: Mapping[str, str]) -> Drawn:
     """The distribution of some columns of `pairs.parquet`, of the matched and of the mismatched pairs: a row a run.
 
+    Where the method fits a mixture to a column, its two components of the last epoch are drawn as well.
+
     Args:
         runs: title → run.
         columns: column → title of its axis.
     """
-    rows, wrong = {}, {}
+    rows, wrong, fitted = {}, {}, {}
     for title, run in runs.items():
         table = read_pair_table(run.path / "pairs.parquet", ["mismatched", *columns])
         rows[title] = {axis: table[name].to_numpy().astype(float) for name, axis in columns.items()}
         wrong[title] = table["mismatched"].to_numpy()
-    return distributions(rows, wrong, {truth: f"{truth} pairs" for truth in TRUTH}, "share of pairs (%)")
+        fitted[title] = {axis: found for name, axis in columns.items() if (found := mixture_of(run, name)) is not None}
+    said = {truth: f"{truth} pairs" for truth in TRUTH}
+    return distributions(rows, wrong, said, "share of pairs (%)", fitted)
+
+
+def mixture_of(run: RunFolder, column: str) -> Components | None:
+    """The mixture that a run's method fitted in its last epoch to what a column of its table holds, if it did."""
+    field = METHODS[run.read_config()["method"]["name"]].method.fields.get(column.removeprefix("memory_"))
+    lines = read_lines(run.metrics)
+    return components_of(lines[-1], field.mixture, "") if lines and field is not None and field.mixture else None
 
 
 def distributions(
-    rows: Mapping[str, Mapping[str, Array]], wrong: Mapping[str, Array], said: Mapping[str, str], axis: str
+    rows: Mapping[str, Mapping[str, Array]],
+    wrong: Mapping[str, Array],
+    said: Mapping[str, str],
+    axis: str,
+    fitted: Mapping[str, Mapping[str, Components]] | None = None,
 ) -> Drawn:
     """A panel a value, a row a title; in each the values of what is right and of what is wrong, in the looks of pairs.
 
@@ -44,6 +62,7 @@ def distributions(
         wrong: title → which of them are wrong, (N,) bool.
         said: what the legend calls the `matched` and the `mismatched`.
         axis: what is counted.
+        fitted: title → name of the value → two components, each drawn as a share of its own.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -63,11 +82,27 @@ def distributions(
                     share = np.histogram(values[of], edges)[0] / max(int(of.sum()), 1)
                     axes.stairs(100 * share, edges, color=TRUTH[truth], linestyle=DASHES[truth])
                     shown[truth] = share.tolist()
+                if (components := (fitted or {}).get(title, {}).get(name)) is not None:
+                    shown["components"] = draw_components(axes, edges, components)
                 axes.set_xlabel(name)
             panels[row, 0].set_ylabel(f"{title}\n{axis}" if len(rows) > 1 else axis)
         looks = [Line2D([], [], color=TRUTH[truth], linestyle=DASHES[truth], label=said[truth]) for truth in TRUTH]
+        if any((fitted or {}).values()):
+            looks.append(Line2D([], [], color=SOFT, linestyle=FITTED, linewidth=1.0, label="fitted components"))
         legend_above(figure, looks)
     return Drawn(figure, numbers)
+
+
+def draw_components(axes: Any, edges: Array, components: Components) -> dict[str, Any]:
+    """Both components as shares per bin, in percent of the component; their parameters, the noisy one first."""
+    at = np.linspace(edges[0], edges[-1], 400)
+    for density, weight in zip(components.densities(at), components.weights, strict=True):
+        axes.plot(at, 100 * (edges[1] - edges[0]) * density / weight, color=SOFT, linestyle=FITTED, linewidth=1.0)
+    return {
+        "means": list(components.means),
+        "deviations": list(components.deviations),
+        "weights": list(components.weights),
+    }
 
 
 def corrected_labels(runs: Mapping[str, RunFolder]) -> Drawn:
