@@ -60,6 +60,19 @@ def test_weights_and_loss_are_those_of_a_plain_loop():
     )
 
 
+def test_the_best_that_a_pair_can_have_is_a_quantile_of_all():
+    """One odd pair of 300 does not set the scale: three are above the 0.99 quantile, and weigh fully as well."""
+    scores = torch.linspace(0.1, 0.4, 300)
+    scores[-1] = 9.0
+    method = build_method("osa")
+    memory = remembering(method, 300, prior=scores, background=torch.full((300,), 0.1))
+    method.start_epoch(FIRST, memory)
+    best = float(scores[296]) - 0.1  # the 297th of 300
+    expected = [min(1.0, (score - 0.1) / best) ** 2 for score in scores.tolist()]
+    assert memory.read("weight").tolist() == pytest.approx(expected, abs=1e-5)
+    assert int((memory.read("weight") == 1).sum()) == 4
+
+
 def test_the_released_weight_is_that_of_the_batch():
     method, memory = weighed(weight="released")
     excess = plain_excess()[6:]
