@@ -1,13 +1,16 @@
-"""What all tests share: one thread, and where the real data lie."""
+"""What all tests share: one thread, no deadlines, and where the real data lie."""
 
 import os
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 os.environ.setdefault("TRUEPAIR_ENCODER", "windows")  # the quickest, and for pictures of a few pixels the best
 torch.set_num_threads(1)  # the tests run in several processes; threads that wait for each other would slow them down
+settings.register_profile("untimed", deadline=None)  # no test is about time, and a busy machine is slow
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
