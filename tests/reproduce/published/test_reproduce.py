@@ -316,6 +316,15 @@ def test_dev_that_holds_every_image_once_is_the_same(f30k):
     assert planned(printed_table("crcl-1"), asked(f30k))[0]
 
 
+def test_rows_that_are_not_five_of_each_image_are_refused(f30k):
+    """5,070 rows in another order have the right number, and would be 5,070 images with one caption each."""
+    rows = np.repeat(np.arange(1014, dtype=np.float16)[:, None, None], 5, axis=0) * np.ones((1, 1, 2), np.float16)
+    np.save(f30k / "dev_ims.npy", rows)
+    assert planned(printed_table("crcl-1"), asked(f30k))[0]
+    np.save(f30k / "dev_ims.npy", rows.reshape(1014, 5, 1, 2).swapaxes(0, 1).reshape(5070, 1, 2))
+    assert f"{f30k}/dev_ims.npy, rows 0 … 4 (from 0) differ; expected each of the 1,014 images 5 times" in refusal(f30k)
+
+
 def index_of(rate, length=145000, images=29000, places=7):
     """Captions, or images, moved by a number of places; 7 parts the captions of each image."""
     index = np.arange(length) * images // length

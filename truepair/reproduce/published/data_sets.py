@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from truepair.data.formats.labelled.feature_arrays import FEATURE_SUFFIXES
 from truepair.data.formats.labelled.feature_files import LabelledFeatures
 from truepair.data.formats.labelled.wikipedia import FEATURES
 from truepair.data.formats.precomp.precomp_files import count_lines
 from truepair.data.open import format_of, load
+from truepair.data.repeats import differ
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 from truepair.files import map_npy
 from truepair.reproduce.published.picture_sets import OTHER_PROTOCOL, check_pictures
 from truepair.reproduce.published.printed import FOLDER
+
+LOOKED_AT = 50  # images of dev or test, whether all their rows are equal
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,21 @@ class DataSet:
         texts = texts if texts.exists() else texts.with_suffix(".tsv")
         rows = {images} if split == "train" else {images, captions}
         self._check_count(array, str(array), lambda: len(map_npy(array)), rows, "rows", f"{images:,} images")
+        self._check_repeats(array, images)
         either = f"{texts.with_suffix('.txt')} (or .tsv)"
         self._check_count(texts, either, lambda: count_lines(texts), {captions}, "lines", f"{captions:,} captions")
+
+    def _check_repeats(self, path: Path, images: int) -> None:
+        """Where there is a row a caption, those of an image must be equal; some images are looked at."""
+        features = map_npy(path)
+        each = len(features) // images
+        for image in np.linspace(0, images - 1, LOOKED_AT).astype(int).tolist() if each > 1 else ():
+            first, last = image * each, (image + 1) * each - 1
+            if bool(differ(features[first + 1 : last + 1], features[first:last]).any()):
+                raise InputError(
+                    f"{path}, rows {first} … {last} (from 0) differ; expected each of the {images:,} images {each} "
+                    f"times in a row, as in the published {self.folder}. {OTHER_PROTOCOL}"
+                )
 
     def _check_count(
         self, path: Path, named: str, count: Callable[[], int], allowed: set[int], what: str, expected: str
