@@ -408,11 +408,16 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     (record,) = map(json.loads, (out / "crcl-1.jsonl").read_text().splitlines())
     assert record["name"] == "f30k-0.4-crcl-seed0" and len(record["runs"]) == 2
     assert record["realised_noise"] == pytest.approx(0.4, abs=0.1)
+    results = [json.loads((out / "runs" / run / "result.json").read_text()) for run in record["runs"]]
+    alone = [result["test"]["rsum"] for result in results]
+    assert record["members"] == [{"model": "global", "rsum": value} for value in alone]
     rsum = record["figures"]["rsum"]
     assert rsum == pytest.approx(sum(value for name, value in record["figures"].items() if name != "rsum"))
     shown = capsys.readouterr().out
     assert f"{rsum:.1f}" in shown and f"{rsum - 505.2:.1f}" in shown and "505.2" in shown and "≠" in shown
     assert "| 505.2 |" in (out / "crcl-1.md").read_text()
+    said = f"CRCL, f30k, 0.4: the networks alone, rSum: global (1) {alone[0]:.1f}, global (2) {alone[1]:.1f}"
+    assert said in shown and said in (out / "crcl-1.md").read_text()
     stamp = (out / "crcl-1.jsonl").stat().st_mtime_ns
     assert main(words) == 0 and (out / "crcl-1.jsonl").stat().st_mtime_ns == stamp
     # Another version's run is marked; a record of other options is refused.
