@@ -425,7 +425,9 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     capsys.readouterr()
     assert main(words) == 0 and "° run with truepair 0.0; this is" in capsys.readouterr().out
     (out / "crcl-1.jsonl").write_text(json.dumps({**record, "command": "x"}) + "\n")
+    (out / "crcl-1.md").unlink()
     assert main(words) == 2 and "is of another command" in capsys.readouterr().err
+    assert not (out / "crcl-1.md").exists()
 
 
 def test_a_run_that_diverged_is_told_and_a_row_that_fails_keeps_the_others(quick, tmp_path, monkeypatch, capsys):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
 from truepair.files import write_text_atomically
 from truepair.reproduce.cells import Places
 from truepair.reproduce.published.compare import comparison, comparison_page
@@ -16,7 +16,7 @@ from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.published.weights import SIZES, Weights, find_weights
 from truepair.reproduce.records import read_records
-from truepair.reproduce.runner import Engine, run_cells
+from truepair.reproduce.runner import Engine, missing_cells, run_cells
 
 
 @dataclass(frozen=True)
@@ -106,19 +106,21 @@ def reproduce(table: PrintedTable, asked: Asked) -> str:
     """Run what is missing, keep `TABLE.jsonl` and `TABLE.md` in the folder `out`; the comparison.
 
     Raises:
-        InputError: as `planned`; or a row failed, with what of the others was written.
+        InputError: as `planned`, or a record is of another command.
+        TruepairError: a row failed; says where the others are.
     """
     ready, left = planned(table, asked)
     records, page = asked.out / f"{table.name}.jsonl", asked.out / f"{table.name}.md"
     cells = {cell.name: cell for seed in asked.seeds for plan in ready for cell in plan.cells([seed])}
     places, failed = Places(Path(), asked.out / "runs"), None
+    missing_cells([*cells.values()], records)  # or a refusal, before anything is written
     try:
-        run_cells(list(cells.values()), records, places, jobs=asked.jobs, engine=asked.engine)
-    except InputError as error:
+        run_cells([*cells.values()], records, places, jobs=asked.jobs, engine=asked.engine)
+    except TruepairError as error:
         failed = error
     kept = read_records(records)
     if kept:
         write_text_atomically(page, comparison_page(table, table.rows, kept))
     if failed is not None:
-        raise InputError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
+        raise TruepairError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
     return "\n".join([comparison(table, table.rows, kept), "", *left])
