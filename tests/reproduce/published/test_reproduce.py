@@ -311,6 +311,13 @@ def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
     assert f"{tmp_path} is none of the data sets" in refusal(tmp_path)
 
 
+def test_a_path_that_is_not_there_says_where_the_data_of_the_rows_come_from(tmp_path):
+    said = refusal(tmp_path / "f30k_precomp", methods=["CRCL"])
+    assert f"{tmp_path}/f30k_precomp is none of the data sets" in said
+    assert "Flickr30K in the precomp layout comes with SCAN" in said and "MS-COCO in the precomp layout" in said
+    assert "CC152K comes with" not in said
+
+
 def test_dev_that_holds_every_image_once_is_the_same(f30k):
     np.save(f30k / "dev_ims.npy", np.zeros((1014, 1, 2), np.float16))
     assert planned(printed_table("crcl-1"), asked(f30k))[0]

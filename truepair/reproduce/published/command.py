@@ -11,7 +11,7 @@ from truepair.files import write_text_atomically
 from truepair.reproduce.cells import Places
 from truepair.reproduce.published.compare import comparison, comparison_page
 from truepair.reproduce.published.configurations import Configuration, configuration_of
-from truepair.reproduce.published.data_sets import find_sources, read_data_sets
+from truepair.reproduce.published.data_sets import NoDataSet, find_sources, read_data_sets
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.published.weights import SIZES, Weights, find_weights
@@ -69,7 +69,11 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
     ours = [entry for entry in found if isinstance(entry, Configuration)]
     weights = weights_of(table, asked.weights)
     needed = list(dict.fromkeys(entry.data for entry in ours))
-    sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
+    try:
+        sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
+    except NoDataSet as error:
+        where = [read_data_sets()[name].where for name in needed if name in read_data_sets()]
+        raise InputError("\n".join([str(error), *where])) from error
     for name, place in sources.items():
         read_data_sets()[name].check(place)
     missing = [read_data_sets()[name].where for name in needed if name in read_data_sets() and name not in sources]
