@@ -51,6 +51,19 @@ def run_cell(cell: Cell, results: Path, places: Places) -> None:
     keep_record(results, {**head, "truepair": __version__, "date": time.strftime("%Y-%m-%d"), **figures})
 
 
+def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
+    """The cells without a record; an InputError where one has the record of another command."""
+    commands = {record["name"]: record["command"] for record in read_records(results)}
+    for cell in cells:
+        kept = commands.get(cell.name, cell.command)
+        if kept != cell.command:
+            raise InputError(
+                f"{results}: the record of {cell.name} is of another command ({kept}) than the table's "
+                f"({cell.command}); delete its line to run it again"
+            )
+    return [cell for cell in cells if cell.name not in commands]
+
+
 def run_cells(
     cells: Sequence[Cell], results: Path, places: Places, *, jobs: int | None, engine: Engine = "local"
 ) -> None:
@@ -61,15 +74,7 @@ def run_cells(
         engine: processes here, or tasks of Ray, whose machines see the same folders; one core each.
         jobs: None: as many as Ray has cores.
     """
-    commands = {record["name"]: record["command"] for record in read_records(results)}
-    for cell in cells:
-        kept = commands.get(cell.name, cell.command)
-        if kept != cell.command:
-            raise InputError(
-                f"{results}: the record of {cell.name} is of another command ({kept}) than the table's "
-                f"({cell.command}); delete its line to run it again"
-            )
-    missing = [cell for cell in cells if cell.name not in commands]
+    missing = missing_cells(cells, results)
     with tqdm(total=len(cells), initial=len(cells) - len(missing), unit="run") as bar:
         try:
             ENGINES[engine](missing, results.absolute(), places.absolute(), jobs, bar.update)

@@ -311,6 +311,13 @@ def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
     assert f"{tmp_path} is none of the data sets" in refusal(tmp_path)
 
 
+def test_a_path_that_is_not_there_says_where_the_data_of_the_rows_come_from(tmp_path):
+    said = refusal(tmp_path / "f30k_precomp", methods=["CRCL"])
+    assert f"{tmp_path}/f30k_precomp is none of the data sets" in said
+    assert "Flickr30K in the precomp layout comes with SCAN" in said and "MS-COCO in the precomp layout" in said
+    assert "CC152K comes with" not in said
+
+
 def test_dev_that_holds_every_image_once_is_the_same(f30k):
     np.save(f30k / "dev_ims.npy", np.zeros((1014, 1, 2), np.float16))
     assert planned(printed_table("crcl-1"), asked(f30k))[0]
@@ -408,11 +415,16 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     (record,) = map(json.loads, (out / "crcl-1.jsonl").read_text().splitlines())
     assert record["name"] == "f30k-0.4-crcl-seed0" and len(record["runs"]) == 2
     assert record["realised_noise"] == pytest.approx(0.4, abs=0.1)
+    results = [json.loads((out / "runs" / run / "result.json").read_text()) for run in record["runs"]]
+    alone = [result["test"]["rsum"] for result in results]
+    assert record["members"] == [{"model": "global", "rsum": value} for value in alone]
     rsum = record["figures"]["rsum"]
     assert rsum == pytest.approx(sum(value for name, value in record["figures"].items() if name != "rsum"))
     shown = capsys.readouterr().out
     assert f"{rsum:.1f}" in shown and f"{rsum - 505.2:.1f}" in shown and "505.2" in shown and "≠" in shown
     assert "| 505.2 |" in (out / "crcl-1.md").read_text()
+    said = f"CRCL, f30k, 0.4: the networks alone, rSum: global (1) {alone[0]:.1f}, global (2) {alone[1]:.1f}"
+    assert said in shown and said in (out / "crcl-1.md").read_text()
     stamp = (out / "crcl-1.jsonl").stat().st_mtime_ns
     assert main(words) == 0 and (out / "crcl-1.jsonl").stat().st_mtime_ns == stamp
     # Another version's run is marked; a record of other options is refused.
@@ -420,7 +432,9 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     capsys.readouterr()
     assert main(words) == 0 and "° run with truepair 0.0; this is" in capsys.readouterr().out
     (out / "crcl-1.jsonl").write_text(json.dumps({**record, "command": "x"}) + "\n")
+    (out / "crcl-1.md").unlink()
     assert main(words) == 2 and "is of another command" in capsys.readouterr().err
+    assert not (out / "crcl-1.md").exists()
 
 
 def test_a_run_that_diverged_is_told_and_a_row_that_fails_keeps_the_others(quick, tmp_path, monkeypatch, capsys):

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from truepair.errors import InputError
+from truepair.errors import InputError, TruepairError
 from truepair.files import write_text_atomically
 from truepair.reproduce.cells import Places
 from truepair.reproduce.published.compare import comparison, comparison_page
 from truepair.reproduce.published.configurations import Configuration, configuration_of
-from truepair.reproduce.published.data_sets import find_sources, read_data_sets
+from truepair.reproduce.published.data_sets import NoDataSet, find_sources, read_data_sets
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.published.weights import SIZES, Weights, find_weights
 from truepair.reproduce.records import read_records
-from truepair.reproduce.runner import Engine, run_cells
+from truepair.reproduce.runner import Engine, missing_cells, run_cells
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,11 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
     ours = [entry for entry in found if isinstance(entry, Configuration)]
     weights = weights_of(table, asked.weights)
     needed = list(dict.fromkeys(entry.data for entry in ours))
-    sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
+    try:
+        sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
+    except NoDataSet as error:
+        where = [read_data_sets()[name].where for name in needed if name in read_data_sets()]
+        raise InputError("\n".join([str(error), *where])) from error
     for name, place in sources.items():
         read_data_sets()[name].check(place)
     missing = [read_data_sets()[name].where for name in needed if name in read_data_sets() and name not in sources]
@@ -106,19 +110,21 @@ def reproduce(table: PrintedTable, asked: Asked) -> str:
     """Run what is missing, keep `TABLE.jsonl` and `TABLE.md` in the folder `out`; the comparison.
 
     Raises:
-        InputError: as `planned`; or a row failed, with what of the others was written.
+        InputError: as `planned`, or a record is of another command.
+        TruepairError: a row failed; says where the others are.
     """
     ready, left = planned(table, asked)
     records, page = asked.out / f"{table.name}.jsonl", asked.out / f"{table.name}.md"
     cells = {cell.name: cell for seed in asked.seeds for plan in ready for cell in plan.cells([seed])}
     places, failed = Places(Path(), asked.out / "runs"), None
+    missing_cells([*cells.values()], records)  # or a refusal, before anything is written
     try:
-        run_cells(list(cells.values()), records, places, jobs=asked.jobs, engine=asked.engine)
-    except InputError as error:
+        run_cells([*cells.values()], records, places, jobs=asked.jobs, engine=asked.engine)
+    except TruepairError as error:
         failed = error
     kept = read_records(records)
     if kept:
         write_text_atomically(page, comparison_page(table, table.rows, kept))
     if failed is not None:
-        raise InputError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
+        raise TruepairError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
     return "\n".join([comparison(table, table.rows, kept), "", *left])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 
 from truepair import __version__
@@ -65,8 +66,25 @@ def of_row(row: PrintedRow, records: Sequence[Record]) -> list[Record]:
 
 
 def below(records: Sequence[Record]) -> list[str]:
-    """What is said of runs that diverged, and of records of other versions of the package; nothing where none are."""
+    """What is said of the networks of ensembles, of runs that diverged, and of records of other versions of the
+    package; nothing where none are.
+    """
     stops = [f"{each['name']} diverged: {each['diverged']['said']}" for each in finished_and_diverged(records)[1]]
     others = sorted({record["truepair"] for record in records} - {__version__})
     of_others = [f"{OTHER_VERSION} run with truepair {', '.join(others)}; this is {__version__}"] if others else []
-    return [*(["\n".join(stops)] if stops else []), *of_others]
+    return [*("\n".join(lines) for lines in (of_members(records), stops) if lines), *of_others]
+
+
+def of_members(records: Sequence[Record]) -> list[str]:
+    """A line a row that is an ensemble: the mean rSum of each of its networks by itself, where that is known."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        facts = record["cell"]
+        for place, member in enumerate(record.get("members", ()), start=1):
+            name = f"{member['model']} ({place})"
+            found[f"{facts['method']}, {facts['data']}, {facts['noise']}"][name].append(member["rsum"])
+    return [
+        f"{row}: the networks alone, rSum: "
+        + ", ".join(f"{name} {shown('rsum', statistics.fmean(values))}" for name, values in members.items())
+        for row, members in found.items()
+    ]

@@ -25,6 +25,10 @@ from truepair.reproduce.published.printed import FOLDER
 LOOKED_AT = 50  # images of dev or test, whether all their rows are equal
 
 
+class NoDataSet(InputError):
+    """A path is no data set of the tables and holds none."""
+
+
 @dataclass(frozen=True)
 class DataSet:
     """A data set as it is published.
@@ -183,7 +187,7 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
         if not known:
             names = ", ".join(entry.folder for entry in read_data_sets().values() if not entry.table)
             tables = ", ".join(entry.table for entry in read_data_sets().values() if entry.table)
-            raise InputError(
+            raise NoDataSet(
                 f"{path} is none of the data sets of the published tables and holds none; expected a folder named or "
                 f"counted as one of {names}, or one that holds {tables}. Check the path"
             )

@@ -113,8 +113,16 @@ class Plan:
         else:
             scored = self.scored([run.path for run in runs])
         results = [json.loads(run.result.read_text(encoding="utf-8")) for run in runs]
+        # Where training has scored the same split in the same way, what each network reaches by itself is known.
+        known = len(runs) > 1 and self.data.score[self.row.data] == "--split test"
+        members = [
+            {"model": run.read_config()["model"]["name"], "rsum": result["test"]["rsum"]}
+            for run, result in zip(runs, results, strict=True)
+            if known
+        ]
         return {
             **scored,
+            **({"members": members} if members else {}),
             "runs": [run.path.name for run in runs],
             "realised_noise": results[0].get("mismatch_rate"),
             "index": None if self.index is None else digest_of(self.index),
