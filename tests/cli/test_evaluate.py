@@ -104,6 +104,14 @@ def test_several_runs_are_an_ensemble(names, runs, tiny, tmp_path):
     assert figures != truepair.evaluate(open_run(runs / "b").model, truepair.load(tiny, "dev"))
 
 
+def test_several_runs_may_answer_by_their_evidence(runs, tiny, tmp_path):
+    evaluate(runs / "sgr", runs / "saf", tiny, "--evidence", "0.1", "--json", tmp_path / "figures.json")
+    model = EnsembleModel([open_run(runs / name).model for name in ("sgr", "saf")], evidence=0.1)
+    assert json.loads((tmp_path / "figures.json").read_text()) == truepair.evaluate(model, truepair.load(tiny, "test"))
+    with pytest.raises(InputError, match="--evidence has no effect on one run"):
+        evaluate(runs / "sgr", tiny, "--evidence", "0.1")
+
+
 @pytest.mark.parametrize("order", ["first", "last", "between"])
 def test_options_stand_before_or_after_runs_and_data(order, runs, tiny, tmp_path):
     options = ["--images", "8", "--json", tmp_path / "figures.json"]

@@ -65,6 +65,34 @@ def test_similarity_is_the_mean_of_the_members_matrices(kinds, pairs):
     assert np.allclose(EnsembleModel(members).similarity(pairs), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("temperature", [0.1, 0.5])
+def test_evidence_is_averaged_as_decl_does(temperature, pairs):
+    members = [model_of("sgr"), model_of("saf", seed=1)]
+    scores = [torch.logit(member.similarity(pairs).double()) for member in members]
+    mean = sum(torch.exp(torch.tanh(score) / temperature) for score in scores) / 2
+    expected = (1 + temperature * mean.log()) / 2
+    ensemble = EnsembleModel(members, evidence=temperature)
+    found = ensemble.similarity(pairs)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+    assert 0 <= float(found.min()) <= float(found.max()) <= 1
+    blocks = ensemble.similarity_blocks(pairs, *everything(pairs), memory_bytes=2_000)
+    assert torch.allclose(torch.cat(list(blocks)), found, atol=1e-6)
+    images, texts = torch.tensor([0, 3, 3]), torch.tensor([5, 0, 7])
+    assert torch.allclose(torch.cat(list(blocks.cells(images, texts))), found[images, texts], atol=1e-6)
+    assert not torch.allclose(EnsembleModel(members).similarity(pairs), found, atol=1e-3)
+    alone = EnsembleModel(members[:1], evidence=temperature).similarity(pairs)
+    order = members[0].similarity(pairs).flatten().argsort()
+    assert bool((alone.flatten()[order].diff() >= -1e-6).all())  # of one model it is another scale for the same order
+
+
+def test_evidence_of_cosines_or_of_no_temperature_is_refused():
+    with pytest.raises(InputError, match="evidence with τ = 0.1 of cosines; .*local engines"):
+        EnsembleModel([model_of("global"), model_of("wide")], evidence=0.1)
+    for temperature in (0.0, -1.0, 0.01, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="expected τ of at least 0.025"):
+            EnsembleModel([model_of("sgr"), model_of("saf")], evidence=temperature)
+
+
 @pytest.mark.parametrize("kinds", [*PAIRS_OF_KINDS, ("global", "wide", "global")])
 @pytest.mark.parametrize("memory_bytes", [1, 2_000, 1 << 20])
 def test_blocks_of_any_size_are_the_same_matrix_every_time(kinds, memory_bytes, pairs):

@@ -25,12 +25,12 @@ def test_the_warm_up_is_cross_entropy_and_its_reverse_with_10_to_the_minus_7_for
     assert symmetric_cross_entropy(similarity).tolist() == pytest.approx(expected, abs=1e-12, rel=1e-12)
 
 
-def loop_rematching(similarity, plan, temperature, share):
+def loop_rematching(similarity, plan, temperature, share, floor=1e-10):
     sides = zip(rows_and_columns(similarity), rows_and_columns(plan), strict=True)
     losses = [0.0] * len(similarity)
     for lines, plans in sides:
         for i, (line, moved) in enumerate(zip(lines, plans, strict=True)):
-            p, target = loop_probability(line, temperature), [max(value, 1e-10) for value in moved]
+            p, target = loop_probability(line, temperature), [max(value, floor) for value in moved]
             target = [value / sum(target) for value in target]
             both = sum(t * math.log(t / q) + q * math.log(q / t) for t, q in zip(target, p, strict=True))
             losses[i] += 0.5 * both * (len(line) * sum(moved) if share else 1.0)

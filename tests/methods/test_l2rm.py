@@ -1,5 +1,7 @@
 """L2RM: which pairs learn what, and a plan that finds partners planted elsewhere."""
 
+import math
+
 import pytest
 import torch
 
@@ -24,7 +26,7 @@ def matrix(seed=1):
     return torch.rand(PAIRS, PAIRS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("options", [{}, {"targets": "full"}, {"rematch_weight": 0.7}])
+@pytest.mark.parametrize("options", [{}, {"targets": "full"}, {"rematch_weight": 0.7}, {"log_floor": -4.0}])
 def test_losses_are_those_of_plain_loops(options):
     method, similarity = build_method("l2rm", options), matrix()
     memory = remembering(method, PAIRS, weight=WEIGHT)
@@ -33,7 +35,8 @@ def test_losses_are_those_of_plain_loops(options):
     expected = [h if w > 0.5 else 0.0 for w, h in zip(weight, plain_hinge(similarity, [1.0] * PAIRS), strict=True)]
     noisy = [row for row in range(PAIRS) if weight[row] <= 0.5]
     among = similarity[noisy][:, noisy]
-    anew = loop_rematching(among, method.plan(among), 0.05, options.get("targets") != "full")
+    floor = math.exp(options["log_floor"]) if "log_floor" in options else 1e-10
+    anew = loop_rematching(among, method.plan(among), 0.05, options.get("targets") != "full", floor)
     for row, value in zip(noisy, anew, strict=True):
         expected[row] += value * options.get("rematch_weight", 1 / PAIRS)
     assert found.tolist() == pytest.approx(expected, abs=1e-12, rel=1e-12)

@@ -111,7 +111,7 @@ OPTIONS = {
     },
     "l2rm": {
         "margin": 0.2, "temperature": 0.05, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "beta", "mass":
-        0.1, "epsilon": 0.01, "targets": "full", "rematch_weight": None,
+        0.1, "epsilon": 0.01, "targets": "full", "log_floor": None, "rematch_weight": None,
     },
     "osa": {
         "temperature": 0.05, "weight": "released", "warm_up_epochs": 0,

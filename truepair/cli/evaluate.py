@@ -52,6 +52,12 @@ def add_evaluate(commands: Any) -> None:
     parser.add_argument("--images", type=int, metavar="N", help="score the first N images and their texts only")
     parser.add_argument("--folds", type=int, metavar="N", help="mean over N folds of images; 5 for the field's 5 × 1K")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    parser.add_argument(
+        "--evidence",
+        type=float,
+        metavar="TAU",
+        help="several local runs answer by the mean of their evidence exp(tanh(r)/TAU), as DECL's two do with 0.1",
+    )
     parser.add_argument("--device", default="auto", metavar="NAME", help=f"{DEVICE_HELP} [default: auto]")
     add_reading(parser)
     stages = parser.add_argument_group("retrieval in two stages")
@@ -73,7 +79,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
 
     check_options(options)
     device = resolve_device(options.device)
-    model = ensemble_of(options.runs, device)
+    model = ensemble_of(options.runs, device, options.evidence)
     figures: dict[str, Any]
     if scored_by_class(options):
         from truepair.evaluation.class_retrieval import score_classes
@@ -118,6 +124,8 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError(f"{twice} is given twice; an ensemble counts every run once, so leave one out")
     if options.json is not None and options.json.exists():
         raise InputError(f"{options.json} is there already and is not overwritten; name another file for --json")
+    if options.evidence is not None and len(options.runs) == 1:
+        raise InputError("--evidence has no effect on one run, whose order it leaves as it is; give several")
     if options.images is not None and options.images < 1:
         raise InputError(f"--images is {options.images}; expected at least 1")
     if (options.propose is None) != (options.top is None):
@@ -156,7 +164,7 @@ def scored_by_class(options: argparse.Namespace) -> bool:
     return options.label is not None or any(learns_from_labels(method or "") for method in methods)
 
 
-def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
+def ensemble_of(runs: list[Path], device: torch.device, evidence: float | None = None) -> EnsembleModel:
     """The models of finished runs, and pretrained ones as they are, as one; one alone is itself."""
     from truepair.engines.ensemble_model import EnsembleModel
 
@@ -166,7 +174,8 @@ def ensemble_of(runs: list[Path], device: torch.device) -> EnsembleModel:
             f"{missing}: no such run folder; give the folders of finished runs, and the data last, as in: "
             "truepair evaluate runs/a runs/b DATA"
         )
-    return EnsembleModel([model_of(run).to(device) for run in runs], names=[str(run) for run in runs])
+    models, names = [model_of(run).to(device) for run in runs], [str(run) for run in runs]
+    return EnsembleModel(models, names, evidence=evidence)
 
 
 def model_of(folder: Path) -> RetrievalModel:

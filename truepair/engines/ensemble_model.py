@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -11,6 +12,9 @@ from torch import Tensor
 from truepair.data.pairs import IntArray, Pairs
 from truepair.engines.retrieval_model import RetrievalModel, SimilarityBlocks
 from truepair.errors import InputError
+
+LEAST_TEMPERATURE = 0.025
+"""τ of the evidence: below, that of opposite scores is not told from 0 in float32."""
 
 
 class EnsembleModel:
@@ -24,9 +28,12 @@ class EnsembleModel:
     Args:
         models: at least one; one alone is the model itself.
         names: what messages call each member, such as the folder of its run; None counts them.
+        evidence: τ > 0; the members' evidence exp(tanh(r)/τ) is averaged in place of their σ(r), as DECL does with
+            τ = 0.1. Of local engines alone. A similarity is 1 + (τ/2) log ē then, in [0, 1], ē the mean in units of
+            the largest there can be.
 
     Raises:
-        InputError: no models, another number of names, or models on different scales.
+        InputError: no models, another number of names, models on different scales, or evidence of cosines.
 
     Example:
         SGRAF from two runs::
@@ -35,8 +42,10 @@ class EnsembleModel:
             figures = truepair.evaluate(both, truepair.load("my_data", "test"))
     """
 
-    def __init__(self, models: Sequence[RetrievalModel], names: Sequence[str] | None = None) -> None:
-        self.models = tuple(models)
+    def __init__(
+        self, models: Sequence[RetrievalModel], names: Sequence[str] | None = None, *, evidence: float | None = None
+    ) -> None:
+        self.models, self.evidence = tuple(models), evidence
         self.names = tuple(names or (f"model {number} of {len(models)}" for number in range(1, len(models) + 1)))
         if not self.models or len(self.names) != len(self.models):
             raise InputError(
@@ -54,6 +63,12 @@ class EnsembleModel:
                 "one ranks (evaluate_two_stage; on the command line --propose)"
             )
 
+        if evidence is not None and (not LEAST_TEMPERATURE <= evidence < math.inf or "cosines" in by_scale):
+            raise InputError(
+                f"evidence with τ = {evidence} of {', '.join(by_scale)}; expected τ of at least {LEAST_TEMPERATURE}, "
+                "and local engines, which give σ(r). Leave it out for the mean of the similarities"
+            )
+
     def similarity_blocks(
         self, pairs: Pairs, image_rows: IntArray, text_rows: IntArray, *, memory_bytes: int = 256 << 20
     ) -> EnsembleBlocks:
@@ -69,7 +84,8 @@ class EnsembleModel:
             [
                 self._member_blocks(member, pairs, image_rows, text_rows, memory_bytes // len(self.models))
                 for member in range(len(self.models))
-            ]
+            ],
+            self.evidence,
         )
 
     def similarity(self, pairs: Pairs) -> Tensor:
@@ -85,9 +101,9 @@ class EnsembleModel:
         for member in range(len(self.models)):
             start = 0
             for block in self._member_blocks(member, pairs, rows, columns, 256 << 20):
-                total[start : start + len(block)] += block
+                total[start : start + len(block)] += counted_as(block, self.evidence)
                 start += len(block)
-        return total.div_(len(self.models))
+        return scored(total.div_(len(self.models)), self.evidence)
 
     def _member_blocks(
         self, member: int, pairs: Pairs, image_rows: IntArray, text_rows: IntArray, memory_bytes: int
@@ -101,17 +117,17 @@ class EnsembleModel:
 class EnsembleBlocks:
     """The mean of several similarity matrices, computed again, block by block, every time it is iterated."""
 
-    def __init__(self, members: Sequence[SimilarityBlocks]) -> None:
-        self._members = members
+    def __init__(self, members: Sequence[SimilarityBlocks], evidence: float | None = None) -> None:
+        self._members, self._evidence = members, evidence
         self.costly = any(member.costly for member in members)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (_mean(parts) for parts in aligned(self._members))
+        return (_mean(parts, self._evidence) for parts in aligned(self._members))
 
     def cells(self, image_index: Tensor, text_index: Tensor) -> Iterator[Tensor]:
         """The mean similarity of single cells, in order, as `SimilarityBlocks.cells` gives them."""
         members = [member.cells(image_index, text_index) for member in self._members]
-        return (_mean(parts) for parts in zip(*members, strict=True))
+        return (_mean(parts, self._evidence) for parts in zip(*members, strict=True))
 
 
 def aligned(members: Sequence[Iterable[Tensor]]) -> Iterator[list[Tensor]]:
@@ -139,9 +155,22 @@ def gives_cosines(model: RetrievalModel) -> bool:
     return all(bool(network.as_similarity(two) == two) for network in model.engine.networks())
 
 
-def _mean(parts: Sequence[Tensor]) -> Tensor:
+def counted_as(similarity: Tensor, evidence: float | None) -> Tensor:
+    """What is averaged: the similarity σ(r), or e^((tanh(r) − 1)/τ), the evidence in units of the largest."""
+    if evidence is None:
+        return similarity
+    square, rest = similarity.square(), (1 - similarity).square()
+    return torch.exp(((square - rest) / (square + rest) - 1) / evidence)  # tanh(r), by σ(r)
+
+
+def scored(mean: Tensor, evidence: float | None) -> Tensor:
+    """The similarity that a mean stands for."""
+    return mean if evidence is None else (1 + evidence * mean.log() / 2).clamp(min=0)
+
+
+def _mean(parts: Sequence[Tensor], evidence: float | None) -> Tensor:
     """The sum in the order of the members, over their number: bit for bit what `EnsembleModel.similarity` gives."""
-    total = parts[0]
+    total = counted_as(parts[0], evidence)
     for part in parts[1:]:
-        total = total + part
-    return total / len(parts)
+        total = total + counted_as(part, evidence)
+    return scored(total / len(parts), evidence)

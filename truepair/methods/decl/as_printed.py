@@ -52,7 +52,8 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
-        "DECL-SGRAF averages the evidence of one SGR and one SAF run; evaluate the two together: the mean of σ(r)",
+        "DECL-SGRAF averages the evidence of one SGR and one SAF run; the two evaluated together give the mean of "
+        "σ(r), and with `--evidence 0.1` that of their evidence",
     ),
     equations={
         "evidence": "correspondence.opinions:exponential_evidence",

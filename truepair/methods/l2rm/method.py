@@ -7,6 +7,8 @@ has a loss that tolerates noise.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -19,6 +21,7 @@ from truepair.methods.l2rm.options import L2RMConfig
 from truepair.methods.loss_division.method import LossDivision
 from truepair.transport import partial_transport
 
+FLOOR = 1e-10  # of a target, as released
 LEAST_RANGE = 1e-6  # of the costs: where all are equal, any ε will do
 
 
@@ -41,7 +44,13 @@ class L2RM(LossDivision):
         noisy = (~clean).nonzero()[:, 0]
         if len(noisy) > 1:  # one alone has nobody to be matched with
             among = similarity[noisy][:, noisy]
-            anew = rematching(among, self.plan(among), temperature=config.temperature, share=config.targets == "moved")
+            anew = rematching(
+                among,
+                self.plan(among),
+                temperature=config.temperature,
+                floor=FLOOR if config.log_floor is None else math.exp(config.log_floor),
+                share=config.targets == "moved",
+            )
             rematch_weight = 1 / len(weight) if config.rematch_weight is None else config.rematch_weight
             loss = loss.index_add(0, noisy, rematch_weight * anew)
         return [loss]

@@ -31,6 +31,12 @@ class L2RMConfig(Options):
         "moved",
         "weight of a noisy item's target: the share of it that the plan moves; or 1, as released, however little it is",
     )
+    log_floor: float | None = option(
+        None,
+        "A, log of the least share of a target: what it costs to believe a partner that the plan does not name, the "
+        "given one of all; default: log 10⁻¹⁰ = −23, as released",
+        below=0,
+    )
     rematch_weight: float | None = option(
         None,
         "weight of a noisy pair's rematching beside a clean one's hinge; default: 1 / batch size, as released",
