@@ -15,6 +15,10 @@ class InputError(TruepairError, ValueError):
     """Something the user handed over (a file, an array, an option) cannot be used as it is."""
 
 
+class NaNError(InputError):
+    """Similarities are not numbers: of features that are not finite, or of a model that has diverged."""
+
+
 class RunFolderError(TruepairError):
     """A run folder is missing, incomplete, already in use, or belongs to another configuration."""
 

@@ -24,6 +24,7 @@ from truepair.methods.truepair.method import TruePair
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
+from truepair.training.optimizers import AdamW
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -402,3 +403,23 @@ def test_callers_random_state_is_left_alone(noisy, tmp_path):
     before = torch.get_rng_state()
     truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_last_step_that_diverges_is_found_when_dev_is_scored(tiny, noisy, tmp_path, monkeypatch):
+    step, done = AdamW.step, []
+
+    def breaking(self, closure=None):
+        step(self, closure)
+        done.append(1)
+        if len(done) == batches:
+            for group in self.param_groups:
+                for weight in group["params"]:
+                    weight.data.fill_(float("nan"))
+
+    batches = -(-len(noisy) // QUICK["batch_size"])
+    monkeypatch.setattr(AdamW, "step", breaking)
+    with pytest.raises(DivergedError, match="diverged in epoch 1.*NaN.*--learning-rate"):
+        truepair.fit(
+            noisy, method="infonce", dev=truepair.load(tiny, "dev"), out=tmp_path / "run", setup=SMALL, **QUICK
+        )
+    assert not (tmp_path / "run" / "model.safetensors").exists()

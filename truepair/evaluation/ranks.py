@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import Tensor
 
-from truepair.errors import InputError
+from truepair.errors import InputError, NaNError
 
 UNDESCRIBED = -1
 """Image rank of an image that no text belongs to."""
@@ -142,9 +142,9 @@ def _check_block(block: Tensor, start: int, texts: int) -> None:
         )
 
 
-def not_a_number(row: int, column: int, what: str) -> InputError:
+def not_a_number(row: int, column: int, what: str) -> NaNError:
     """The error of a similarity; `what` its row and column are, such as `image, text`."""
-    return InputError(
+    return NaNError(
         f"similarity[{row}, {column}] ({what}) is NaN; NaN cannot be ranked: look for features that are not finite, a "
         "zero vector divided by its length, or a model that has diverged"
     )

@@ -15,7 +15,7 @@ from truepair.data.batch import EpochBatches, PairBatch, Share, batch_count, pai
 from truepair.data.pairs import Pairs
 from truepair.data.preparation import Preparation
 from truepair.engines.retrieval_model import evaluating
-from truepair.errors import DivergedError, InputError
+from truepair.errors import DivergedError, InputError, NaNError
 from truepair.methods.base import EpochPosition, Forward, Method, Stage
 from truepair.seeding import torch_seeded
 from truepair.training.config import RATE_SCALE, TrainingConfig
@@ -279,7 +279,10 @@ class Training:
         """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""
         cursor, observers = state.cursor, self.observers
         finished = self.method.finish_epoch(position, state.memory)
-        dev = self.team.told(observers.score_dev) if observers.score_dev else None
+        try:
+            dev = self.team.told(observers.score_dev) if observers.score_dev else None
+        except NaNError as error:  # the last step of the epoch was one too far
+            raise self._diverged(state, position, str(error)) from error
         score = None if dev is None else dev[observers.figure]
         record: Scores = {
             "epoch": position.overall,
