@@ -101,6 +101,11 @@ class TruePair(Method):
             memory.register("partner", torch.arange(memory.count))
             memory.register("partner_probability", 0.0)
 
+    def may_keep(self, position: EpochPosition) -> bool:
+        """Also what a stage leaves as a teacher: where learning is slow, the last stage may end below its teachers."""
+        teaches = self.config.distillation > 0 and position.epoch == position.stages[position.stage].epochs
+        return position.in_last_stage or teaches
+
     def surveys(self, position: EpochPosition) -> bool:
         """Before the first epoch for the first labels; and when all teachers are there, they look for partners."""
         return self.begins(position) or self.asks_partners(position)
