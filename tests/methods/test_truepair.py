@@ -19,6 +19,7 @@ from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.ablation import NOTHING, PARTS
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
+from truepair.training import fit as training_fit
 from truepair.training.setup import Setup
 
 PAIRS = 6
@@ -297,6 +298,31 @@ def test_the_teacher_is_what_the_first_stage_left_and_stays_as_it_is(tiny, tmp_p
     if run.result["best_epoch"] == 6:
         assert all(torch.equal(average[name], tensor) for name, tensor in best.items())
     assert [("distillation" in line) for line in run.metrics] == [False] * 3 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "best"),
+    [
+        ([1, 9, 5, 2, 3, 4], {}, 3),  # the teacher, as the stage left it, and not the best of its stage
+        ([1, 9, 5, 2, 6, 4], {}, 5),
+        ([1, 9, 5, 2, 3, 4], {"distillation": 0.0}, 6),  # nothing was learned of it: it is another network
+    ],
+)
+def test_where_the_last_stage_ends_below_its_teacher_that_is_the_model(
+    tiny, tmp_path, monkeypatch, scores, options, best
+):
+    left, seen = list(scores), {}
+    monkeypatch.setattr(training_fit, "evaluate", lambda model, pairs: {"rsum": left.pop(0) if left else 0})
+
+    def note(epoch, of):
+        seen[epoch] = load_file(tmp_path / "run" / "state" / "checkpoint.safetensors")
+
+    run = fit(tiny, tmp_path / "run", build_method("truepair", {"pieces": (3,), **options}), on_epoch=note)
+    assert run.result["best_epoch"] == best
+    part = "auxiliary/before.0." if best == 3 else "auxiliary/average."
+    kept = seen[6 if best == 3 else best]  # the teacher is there to the end
+    model = load_file(run.folder.model)
+    assert all(torch.equal(kept[part + name], tensor) for name, tensor in model.items())
 
 
 @pytest.mark.parametrize("batches", [7, 20, 31])

@@ -17,7 +17,7 @@ from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair import first_labels
 from truepair.methods.truepair.first_labels import FirstLabels, InputVectors
-from truepair.methods.truepair.method import SHARE, uppermost
+from truepair.methods.truepair.method import SHARE, TOLD, uppermost
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -70,12 +70,35 @@ def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, hal
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_most_pairs_matched_nothing_changes(many, tmp_path, noise):
-    run = fit(many, tmp_path / "run", noise)
-    given = fit(many, tmp_path / "given", noise, options=PIECES | {"first_labels": "given"})
+def test_most_pairs_matched_and_the_network_learns_nothing_changes(many, tmp_path, noise):
+    run = fit(many, tmp_path / "run", noise, batch_size=16)
+    given = fit(many, tmp_path / "given", noise, options=PIECES | {"first_labels": "given"}, batch_size=16)
     assert run.metrics[0]["first_share"] < 0.6
     assert without_first(run) == without_first(given)
     assert (run.folder.model).read_bytes() == (given.folder.model).read_bytes()
+
+
+def test_most_pairs_matched_but_the_network_has_learned_nothing_they_are_taken_later(many, tmp_path):
+    """At a learning rate at which three epochs change nothing, before labels are refined for the first time."""
+    slow = {"learning_rate": 1e-6}
+    run = fit(many, tmp_path / "run", 0.4, **slow)
+    first, second, third = run.metrics[:3]
+    assert first["first_share"] == pytest.approx(0.4, abs=0.15) and first["first_told"] > 0.7
+    assert first["disbelieved"] == second["disbelieved"] == 0 and first["detection"]["auroc"] == 0.5
+    assert third["first_seen"] < 0.6 and third["detection"]["auroc"] > 0.9
+    for line in (third, *run.metrics[5:]):
+        assert line["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
+    given = fit(many, tmp_path / "given", 0.4, options=PIECES | {"first_labels": "given"}, **slow)
+    assert given.metrics[2]["detection"]["auroc"] < 0.6
+
+
+@pytest.mark.parametrize("batches", [8, 15, 25])
+def test_a_cut_off_run_takes_them_later_too(many, tmp_path, monkeypatch, batches):
+    whole = fit(many, tmp_path / "whole", 0.4, learning_rate=1e-6)
+    assert "first_seen" in whole.metrics[2]
+    with stopped_after(monkeypatch, batches, saved=True):
+        fit(many, tmp_path / "cut", 0.4, learning_rate=1e-6)
+    assert_same_run(fit(many, tmp_path / "cut", 0.4, learning_rate=1e-6, resume=True).path, whole.path)
 
 
 @pytest.mark.parametrize("batches", [1, 8])
@@ -151,6 +174,47 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, lo
     expected = found.matching if better else torch.ones(1000)
     assert torch.equal(memory.read("credit"), expected)
     torch.testing.assert_close(memory.read("label"), torch.sigmoid(found.odds) if better else torch.ones(1000))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "recall", "sure"),
+    [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.4, False), (0.0, 0.3, 1.0, True)],
+)
+def test_they_are_kept_to_be_asked_again_where_they_are_sure(low, high, recall, sure):
+    found = replace(found_labels(1000, 0.4, 0.3, recall), estimate=Estimate(0.4, low, high, 0.01, 0.5))
+    _, memory = asked(found)
+    assert found.sure is sure and memory.has_noted(TOLD) is sure and not memory.has_noted(SHARE)
+    assert torch.equal(memory.read("label"), torch.ones(1000)) and torch.equal(memory.read("credit"), torch.ones(1000))
+    assert torch.equal(memory.read("odds"), found.odds if sure else torch.zeros(1000))
+
+
+@pytest.mark.parametrize(("above", "taken"), [(0.0, True), (0.2, True), (0.3, False), (0.5, False)])
+def test_asked_again_they_are_taken_where_the_network_tells_less_than_half_as_well(above, taken):
+    """These linear odds always tell a given pair, 1; the network does in ½ + `above` of all comparisons."""
+    found = replace(found_labels(1000, 0.4, 0.3, 0.9), odds=torch.linspace(3, -8, 1000))
+    method, memory = asked(found)
+    assert found.told == 1.0
+    seen = torch.full((1000,), 0.01)
+    seen[: round(2000 * above)] = 0.02
+    memory.write("seen_probability", None, seen)
+    memory.write("synthetic", None, torch.full((1000,), 0.01))
+    scalars = method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
+    assert scalars["first_seen"] == pytest.approx(0.5 + above) and memory.has_noted(SHARE) is taken
+    seen_odds = torch.logit(seen)
+    refined = 6  # epochs of the first stage, before which labels are refined
+    torch.testing.assert_close(memory.read("odds"), (refined * found.odds + seen_odds) / 7 if taken else seen_odds)
+    assert not taken or (memory.read("credit") > 0).sum() == 600
+    again = method.start_epoch(EpochPosition(0, 4, method.stages(10, 8)), memory)
+    assert "first_seen" not in again
+
+
+def asked(found):
+    """The method after its first survey, in which the linear models have found this."""
+    method, memory = build_method("truepair"), CorrespondenceMemory(1000)
+    method.prepare(memory)
+    method.inputs = type("Inputs", (), {"first_labels": lambda self, **_: found})()
+    method.start_epoch(EpochPosition(0, 1, method.stages(10, 8)), memory)
+    return method, memory
 
 
 def test_they_count_as_much_as_the_network_of_a_stage():

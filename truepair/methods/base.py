@@ -302,6 +302,10 @@ class Method(ABC):
         """Register the per-pair fields the method keeps."""
         memory.register("seen_probability", 1.0)
 
+    def may_keep(self, position: EpochPosition) -> bool:
+        """Whether the model as it is after this epoch may become the one that is kept, if dev finds it the best."""
+        return position.in_last_stage
+
     def surveys(self, position: EpochPosition) -> bool:
         """Whether the method wants to see all pairs, unaltered and without learning, before this epoch."""
         return False

@@ -295,7 +295,8 @@ class Training:
             "dev": dev,
             **observers.score_memory(),
         }
-        if position.in_last_stage and (score is None or cursor.best_score is None or score > cursor.best_score):
+        better = score is None or cursor.best_score is None or score > cursor.best_score
+        if better and self.method.may_keep(position):
             cursor.best_score = score
             cursor.best_epoch = position.overall
             if self.team.leads:

@@ -1,8 +1,9 @@
-"""Labels before the first epoch, where most pairs are mismatched: by linear models that have not seen the pair.
+"""Labels of linear models that have not seen the pair: before the first epoch where most pairs are mismatched.
 
 A network that is trained on pairs most of which are wrong learns many of them by heart before its labels can tell.
 Cross-fitted CCA of what it is fed (`truepair.correspondence.canonical`) tells them in seconds, and how many there are.
-With less noise the networks' own labels tell more than a linear model does, and it is left to them.
+With less noise the networks' own labels tell more than a linear model does, and it is left to them; unless a network
+has learned next to nothing by the time that labels are refined.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import FOLDS, CrossFittedCCA, HeldOutScores
 from truepair.correspondence.division import HALF
-from truepair.correspondence.mixture_proportion import Estimate, estimate_share
+from truepair.correspondence.mixture_proportion import Estimate, auroc_among, estimate_share
 from truepair.data.pairs import Array, IntArray
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.base import Forward
@@ -36,6 +37,8 @@ products 0.85."""
 DIVISIONS = 5
 """Into folds, over which π is estimated. With one it depends on the division: of photographs at 80 % (seed 2), ten of
 them give a π of 0.73 to 0.80, whose interval begins at 0.57 to 0.76; two times five of them 0.81, and 0.75, both."""
+WIDEST = 1 / 3
+"""Width of the interval of the estimate up to which the labels may be taken later (`sure`)."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
 LEAST_IMAGES = 40 * FOLDS
 WIDTH = 256
@@ -72,8 +75,22 @@ class FirstLabels:
     @property
     def better(self) -> bool:
         """Whether the first labels are these rather than those given."""
-        enough = self.believed >= BY_CHANCE * len(self.matching)
-        return mostly_mismatched(self.estimate) and self.recall >= LEAST_RECALL and enough
+        return mostly_mismatched(self.estimate) and self.tells
+
+    @property
+    def sure(self) -> bool:
+        """Whether they may be taken later, in place of those of a network that has learned next to nothing."""
+        return self.estimate.high - self.estimate.low <= WIDEST and self.tells
+
+    @property
+    def tells(self) -> bool:
+        """Whether enough of the pairs that match can be told."""
+        return self.recall >= LEAST_RECALL and self.believed >= BY_CHANCE * len(self.matching)
+
+    @property
+    def told(self) -> float:
+        """AUROC of the given pairs against the synthetic mismatches: ½ where nothing is told."""
+        return auroc_among(self.odds.numpy(), self.synthetic.numpy())
 
 
 def mostly_mismatched(estimate: Estimate) -> bool:
