@@ -1,13 +1,18 @@
 """A file of records stays whole, sorted and readable, whoever writes to it."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from truepair.errors import InputError
 from truepair.reproduce.records import keep_record, read_records
+from truepair.reproduce.training import kept_of
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 WRITER = """
 import sys
@@ -58,3 +63,17 @@ def test_a_figure_that_json_does_not_know_leaves_the_file_as_it_was(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         keep_record(path, {"name": "b", "value": float("nan")})
     assert path.read_text() == '{"name": "a"}\n'
+
+
+def test_what_is_kept_of_an_analysis_names_the_data_and_no_place():
+    run = {"name": "a", "retrieval": {"x": 1}, "plane": {"V_S": [[0.0, 1.0]]}}
+    kept = kept_of({"source": "/somewhere/scenes", "run": run, "against": None, "seed": 0}, "scenes")
+    assert kept == {"source": "scenes", "run": {"name": "a", "retrieval": {"x": 1}}, "against": None, "seed": 0}
+    assert "plane" in run  # what was handed over stays as it was
+
+
+def test_no_record_names_a_folder_of_a_machine():
+    for path in sorted(RESULTS.glob("*.jsonl")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            found = re.search(r"[\"'`\s=](?:/|~/|[A-Z]:\\\\)[\w.-]+/[^\"]*", line)
+            assert found is None, f"{path.name}, line {number}: {found and found[0][:80]}"

@@ -151,6 +151,16 @@ def analysis_cells(at: Context, *, name: str, data: str, run: str, against: str,
         ]
         with tempfile.TemporaryDirectory() as out:
             truepair("analyse", str(runs[0].path), "--against", str(runs[1].path), "--out", out)
-            return {"analysis": json.loads((Path(out) / "analysis.json").read_text(encoding="utf-8"))}
+            return {"analysis": kept_of(json.loads((Path(out) / "analysis.json").read_text(encoding="utf-8")), data)}
 
     yield Cell(name, facts, f"truepair analyse {names[0]} --against {names[1]}", measure)
+
+
+def kept_of(analysis: Record, data: str) -> Record:
+    """What a record keeps of an analysis: the name of the data, not where they lie, and no places of single items."""
+    runs = {
+        side: {name: value for name, value in found.items() if name != "plane"}
+        for side in ("run", "against")
+        if (found := analysis[side])
+    }
+    return {**analysis, "source": data, **runs}
