@@ -102,7 +102,10 @@ def quantiles_among(values: Array, synthetic: Array) -> Array:
 
 
 def auroc_among(values: Array, synthetic: Array) -> float:
-    """How often a value is larger than a synthetic one, equal ones half: ½ where they are alike."""
+    """Area under the ROC curve of values (n,) against synthetic ones (m,), in [0, 1]: ½ where they are alike.
+
+    How often a value is larger than a synthetic one, equal ones half (Mann–Whitney).
+    """
     return float(quantiles_among(values, synthetic).mean())
 
 

@@ -10,6 +10,7 @@ from truepair.audit.verdict.near_share import near_share
 from truepair.correspondence.mixture_proportion import (
     CAUTION,
     Estimate,
+    auroc_among,
     estimate_share,
     intercept,
     pooled,
@@ -85,6 +86,19 @@ def test_the_intercept_is_the_density_at_the_low_end(share, slope):
 
 def test_quantiles_count_equal_ones_half():
     assert quantiles_among(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 3.0])).tolist() == [0.0, 1 / 3, 2 / 3]
+
+
+@pytest.mark.parametrize(("count", "made"), [(1, 1), (40, 25), (7, 300)])
+def test_the_auroc_is_that_of_all_comparisons(count, made):
+    """Whole numbers, so that many are equal."""
+    rng = np.random.default_rng(count)
+    values, synthetic = rng.integers(0, 6, count).astype(float), rng.integers(-2, 4, made).astype(float)
+    won = 0.0
+    for value in values:
+        for other in synthetic:
+            won += 1.0 if value > other else 0.5 if value == other else 0.0
+    assert auroc_among(values, synthetic) == pytest.approx(won / (count * made), abs=1e-12)
+    assert auroc_among(values, values) == pytest.approx(0.5, abs=1e-12)
 
 
 @pytest.mark.parametrize("near", [0.0, 0.1, 0.3])
