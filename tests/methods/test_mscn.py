@@ -142,6 +142,54 @@ def test_the_gradient_of_the_head_is_that_of_finite_differences():
             assert float(slope[place]) == pytest.approx((above - below) / 2e-6, abs=1e-7)
 
 
+def stepped(method, forward, memory, rate, margins):
+    """Cross entropy of known pairs after a step of the encoders against the hinges, of given margins."""
+    engine = forward.engine
+    head = {id(parameter) for parameter in engine.similarity_head.parameters()}
+    encoders = [parameter for parameter in engine.parameters() if id(parameter) not in head]
+    similarity = forward.again().networks[0].similarity
+    hinges = []
+    for i in range(len(IDS)):
+        for side in (similarity[i], similarity[:, i]):
+            wrong = [margins[i] - similarity[i, i] + side[j] for j in range(len(IDS)) if j != i]
+            hinges.append(torch.stack(wrong).clamp(min=0).topk(round(0.4 * len(wrong))).values.mean())
+    slopes = torch.autograd.grad(torch.stack(hinges).sum(), encoders)
+    before = [parameter.data.clone() for parameter in encoders]
+    for parameter, slope in zip(encoders, slopes, strict=True):
+        parameter.data -= rate * slope
+    torch.manual_seed(1)
+    order = torch.arange(PAIRS)[KNOWN][torch.randperm(20)]
+    network = forward.beside(order).networks[0]
+    value = float(meta_cross_entropy(network.engine.scores(network.images, network.texts)).detach())
+    for parameter, data in zip(encoders, before, strict=True):
+        parameter.data = data
+    return value
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5])
+def test_the_gradient_of_the_head_through_a_trial_step_is_that_of_finite_differences(rate):
+    options = {"co_train": False, "meta_pairs": 20, "negatives": 0.4, "trial": "taken", "trial_rate": rate}
+    method, forward = build_method("mscn", options), given(dual=False)
+    memory, head = remembered(method), forward.engine.similarity_head
+    margins = [0.2 * s**2 / (s**2 + (1 - s) ** 2) for s in forward.networks[0].similarity.diagonal().tolist()]
+    torch.manual_seed(1)
+    loss = method.meta_loss(forward, memory)
+    assert float(loss.detach()) == pytest.approx(stepped(method, forward, memory, rate, margins), abs=1e-12)
+    loss.backward()
+    assert all(p.grad is None or not p.grad.any() for n, p in forward.engine.named_parameters() if "head" not in n)
+    slopes = {name: parameter.grad.clone() for name, parameter in head.named_parameters()}
+    for name, parameter in head.named_parameters():
+        flat = parameter.data.view(-1)
+        for place in range(len(flat)):
+            kept, around = float(flat[place]), []
+            for moved in (kept + 1e-6, kept - 1e-6):
+                flat[place] = moved
+                around.append(stepped(method, forward, memory, rate, margins))
+            flat[place] = kept
+            expected = (around[0] - around[1]) / 2e-6
+            assert float(slopes[name].view(-1)[place]) == pytest.approx(expected, rel=1e-4, abs=1e-6), (name, place)
+
+
 def test_heads_have_a_rate_of_their_own():
     method, forward = build_method("mscn", {"head_rate": 0.5}), given()
     (encoders, one), (heads, rate) = method.auxiliary.parameter_groups(forward.engine, None)

@@ -23,7 +23,11 @@ from truepair.training.loop import Training
 from truepair.training.setup import Setup
 from truepair.training.team import Team, leave
 
-OPTIONS = {"truepair": {"pieces": (3,)}, "mscn": {"warm_up_epochs": 1, "head_width": 5}, "gsc": {"co_train": True}}
+OPTIONS = {
+    "truepair": {"pieces": (3,)},
+    "mscn": {"warm_up_epochs": 1, "head_width": 5, "trial": "taken"},
+    "gsc": {"co_train": True},
+}
 
 
 @dataclass(frozen=True)

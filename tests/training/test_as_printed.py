@@ -118,7 +118,8 @@ OPTIONS = {
     },
     "mscn": {
         "margin": 0.2, "warm_up_epochs": 5, "negatives": 0.0, "threshold": 0.5, "mixture": "released",
-        "head_width": 64, "head_rate": 0.085, "meta_pairs": 32, "co_train": True,
+        "head_width": 64, "head_rate": 0.085, "meta_pairs": 32, "trial": "taken", "trial_rate": None,
+        "co_train": True,
     },
     "npc": {
         "temperature": 0.05, "clean": 0.9, "mixture": "released", "trial_rate": 2e-7, "weight": "tanh",

@@ -104,6 +104,10 @@ class Forward:
         assert self.prepare is not None  # methods that ask for it say so: `reads_beside`
         return Forward(self.engine, self.prepare(ids), self.auxiliary, self.prepare)
 
+    def again(self) -> Forward:
+        """The views of the same batch, computed anew by the networks as they are then."""
+        return Forward(self.engine, self.batch, self.auxiliary, self.prepare)
+
     @cached_property
     def networks(self) -> list[NetworkForward]:
         """The views of each network; one but for methods that train several (`Method.networks`)."""

@@ -63,6 +63,10 @@ class ForwardInPieces(Forward):
         self.size, self.place, self.precision = size, place, precision
         self.team = team or Team()
 
+    def again(self) -> Forward:
+        size, place, precision = self.size, self.place, self.precision
+        return ForwardInPieces(self.engine, self.batch, self.auxiliary, size, place, precision, self.prepare, self.team)
+
     @cached_property
     def networks(self) -> list[NetworkForward]:
         return [

@@ -8,7 +8,7 @@ of wrong pairs, says which pairs are trained on. Two networks divide the pairs f
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,12 +24,14 @@ from truepair.methods.auxiliary import AuxiliaryNetworks, ParameterGroups
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, NetworkForward, Stage, at_least_single
 from truepair.methods.mscn.as_printed import PRINTED
 from truepair.methods.mscn.options import MSCNConfig
+from truepair.methods.mscn.trial import head_parameters, through_trial_step
 from truepair.methods.pair_field import PairField
 from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
 
 RELEASED_STEPS, RELEASED_TOLERANCE = 10, 1e-2
+PRINTED_RATE = 2e-4
 
 
 class AuxiliaryHeads(AuxiliaryNetworks):
@@ -39,7 +41,7 @@ class AuxiliaryHeads(AuxiliaryNetworks):
         self.rate = rate
 
     def parameter_groups(self, engine: Any, networks: nn.Module | None) -> ParameterGroups:
-        heads = [parameter for network in engine.networks() for parameter in network.similarity_head.parameters()]
+        heads = head_parameters(engine)
         of_heads = {id(parameter) for parameter in heads}
         return [([p for p in engine.parameters() if id(p) not in of_heads], 1.0), (heads, self.rate)]
 
@@ -131,16 +133,20 @@ class MSCN(Method):
         if not divided:
             every = [hinge_ranking(s, margin=self.config.margin, negatives=len(s)) for s in similarities]
             return BatchLoss(torch.stack(every).sum(dim=0), {})
-        ids, losses = forward.batch.ids, []
+        hinges = self.hinges(similarities, forward.batch.ids, memory)
+        meta = self.meta_loss(forward, memory)
+        return BatchLoss(hinges + meta.to(hinges), {"meta_loss": float(meta.detach()) / self.networks})
+
+    def hinges(self, similarities: list[Tensor], ids: Tensor, memory: CorrespondenceMemory) -> Tensor:
+        """The hinges of every pair, (B,), of both networks: 0 where the other's division leaves the pair out."""
+        losses = []
         for similarity, teacher in zip(similarities, reversed(self.suffixes), strict=True):
             margin = score_margin(similarity.diagonal(), self.config.margin)
             trained = memory.read("weight" + teacher, ids).to(similarity) > self.config.threshold
             hardest = max(1, round(self.config.negatives * (len(ids) - 1)))
             hinges = hinge_ranking(similarity, margin=margin, negatives=hardest)
             losses.append(torch.where(trained, hinges, 0 * hinges))
-        meta = self.meta_loss(forward, memory)
-        total = torch.stack(losses).sum(dim=0)
-        return BatchLoss(total + meta.to(total), {"meta_loss": float(meta.detach()) / self.networks})
+        return torch.stack(losses).sum(dim=0)
 
     def learned_scores(self, network: NetworkForward) -> Tensor:
         """S, (B, B), from which the encoders learn and the head does not."""
@@ -149,16 +155,28 @@ class MSCN(Method):
             return engine.as_similarity(at_least_single(engine.scores(network.images, network.texts)))
 
     def meta_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
-        """The cross entropy of some known pairs and wrong ones made of them, from which the heads alone learn, 0-d."""
+        """The cross entropy of some known pairs and of wrong ones made of them, 0-d; the heads alone learn from it."""
         assert memory.trusted is not None
         known = memory.trusted.nonzero()[:, 0]
         chosen = known[torch.randperm(len(known))[: self.config.meta_pairs]]
+        if self.config.trial == "left_out":
+            return self.known_loss(forward, chosen, "head")
+        ids, given = forward.batch.ids, self.config.trial_rate
+        return through_trial_step(
+            forward,
+            hinges=lambda similarities: self.hinges(similarities, ids, memory).sum(),
+            known=lambda: self.known_loss(forward, chosen, "both"),
+            rate=PRINTED_RATE if given is None else given,
+        )
+
+    def known_loss(self, forward: Forward, chosen: Tensor, learns: Literal["both", "head"]) -> Tensor:
+        """The cross entropy of these known pairs and of wrong ones made of them, summed over the networks, 0-d."""
         losses = []
         with evaluating(forward.engine):
             for network in forward.beside(chosen).networks:
-                with torch.no_grad():
+                with torch.set_grad_enabled(learns == "both"):
                     images, texts = network.images, network.texts
-                with network.engine.similarity_head.learning("head"):
+                with network.engine.similarity_head.learning(learns):
                     losses.append(meta_cross_entropy(at_least_single(network.engine.scores(images, texts))))
         return torch.stack(losses).sum()
 

@@ -32,6 +32,17 @@ class MSCNConfig(Options):
     meta_pairs: int = option(
         32, "known pairs a step that the head learns from, and as many wrong ones made of them", least=2
     )
+    trial: Literal["left_out", "taken"] = option(
+        "left_out",
+        "what the head learns from: known pairs as the network sees them; or taken, as printed: as it would see them "
+        "after a step on the batch, in about three times the time",
+    )
+    trial_rate: float | None = option(
+        None,
+        "learning rate of that step, plain gradient descent on the sum of a batch's hinges; default: 2e-4, as printed",
+        above=0,
+        idle={"trial": ("left_out",)},
+    )
     co_train: bool = option(
         True, "two networks, each on the division of the other, as in the paper; or one on its own, in half the time"
     )
