@@ -109,7 +109,10 @@ class RegionWordConfig(EngineConfig):
             raise InputError(
                 f"{pairs.name}: its texts are vectors, {self.name} reads words; use --model mlp for such data"
             )
-        return RegionsAndWords.of(pairs, augmentation, vocabulary, minimum_count, positions=self.positions)
+        # An engine that reads vectors begins with batch normalisation, to which the scale of features does not matter.
+        return RegionsAndWords.of(
+            pairs, augmentation, vocabulary, minimum_count, positions=self.positions, scaled=not self.reads_vectors
+        )
 
     def read_preparation(self, described: dict[str, Any], folder: Path) -> Preparation:
         from truepair.engines.regions_and_words import RegionsAndWords

@@ -1,11 +1,14 @@
 """The preparation of all engines here that train from scratch: region features of an image, word ids of a caption.
 
 One vector an image counts as one region. Texts may be vectors instead of words, for engines that take them. In training
-some regions are dropped and some words altered (`truepair.data.augment`).
+some regions are dropped and some words altered (`truepair.data.augment`). Features that are far smaller or larger than
+1, such as vectors of length one with hundreds of entries, are brought to a root mean square of 1: from the first layer
+on, engines and learning rates are made for such.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,10 @@ from truepair.errors import InputError
 from truepair.files import options_from
 
 VOCABULARY = "vocabulary.json"
+LEAST_SIZE, LARGEST_SIZE = 0.1, 10.0
+"""Root mean squares of features between which they are read as they are."""
+SAMPLE = 200
+"""Images that say how large features are."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class InputSizes:
         vocabulary_size: number of word ids.
         text_width: width of the text vectors; 0 where texts are words.
         encoder: the identity of what made the features of pictures; None where nobody knows.
+        feature_scale: what region features are multiplied by; None: nothing.
     """
 
     feature_width: int
@@ -42,9 +50,10 @@ class InputSizes:
     vocabulary_size: int
     text_width: int = 0
     encoder: str | None = None
+    feature_scale: float | None = None
 
     def described(self) -> dict[str, Any]:
-        """The same for files, without an encoder that nobody knows."""
+        """The same for files, without what is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -77,8 +86,13 @@ class RegionsAndWords(Preparation):
         minimum_count: int,
         *,
         positions: bool,
+        scaled: bool,
     ) -> RegionsAndWords:
-        """That of training pairs; without a vocabulary one is made of their captions, unless texts are vectors."""
+        """That of training pairs; without a vocabulary one is made of their captions, unless texts are vectors.
+
+        Args:
+            scaled: features that are far from 1 are brought there.
+        """
         if vocabulary is None and pairs.texts.features is not None:
             vocabulary = Vocabulary(SPECIALS)
         elif vocabulary is None:
@@ -86,7 +100,12 @@ class RegionsAndWords(Preparation):
             vocabulary = Vocabulary.build(captions, minimum_count=minimum_count)
         images = pairs.images
         sizes = InputSizes(
-            images.feature_width, images.regions, len(vocabulary), pairs.texts.feature_width, images.encoder
+            images.feature_width,
+            images.regions,
+            len(vocabulary),
+            pairs.texts.feature_width,
+            images.encoder,
+            scale_of(images) if scaled else None,
         )
         return cls(vocabulary, sizes, augmentation, positions=positions)
 
@@ -104,6 +123,8 @@ class RegionsAndWords(Preparation):
     def images(self, images: Images, rows: IntArray, rng: np.random.Generator | None = None) -> ImageBatch:
         features = np.asarray(images.features[rows], dtype=np.float32)
         features = features[:, None, :] if features.ndim == 2 else features
+        if self.sizes.feature_scale is not None:
+            features = features * np.float32(self.sizes.feature_scale)
         if rng is not None:
             return drop_regions(features, share=self.augmentation.region_share, rng=rng)
         lengths = torch.full((len(features),), features.shape[1], dtype=torch.int64)
@@ -152,10 +173,25 @@ class RegionsAndWords(Preparation):
             )
 
     def record(self) -> dict[str, Any]:
-        return {"vocabulary": self.vocabulary.digest, "augmentation": asdict(self.augmentation)}
+        scale = self.sizes.feature_scale
+        scaled = {} if scale is None else {"feature_scale": scale}
+        return {"vocabulary": self.vocabulary.digest, "augmentation": asdict(self.augmentation), **scaled}
 
     def described(self) -> dict[str, Any]:
         return {**self.sizes.described(), "words": self.vocabulary.digest}
 
     def write(self, folder: Path) -> None:
         self.vocabulary.write(folder / VOCABULARY)
+
+
+def scale_of(images: Images) -> float | None:
+    """What brings features to a root mean square of 1, by a sample of the images; None where they are near it.
+
+    Regions that are all zero stand for none and do not count.
+    """
+    rows = np.unique(np.linspace(0, len(images) - 1, min(len(images), SAMPLE)).astype(np.int64))
+    regions = np.asarray(images.features[rows], dtype=np.float64).reshape(-1, images.feature_width)
+    regions = regions[regions.any(axis=1)]
+    size = float(np.sqrt(np.square(regions).mean())) if len(regions) else 0.0
+    known = math.isfinite(size) and size > 0  # training refuses what is not finite
+    return 1 / size if known and not LEAST_SIZE <= size <= LARGEST_SIZE else None
