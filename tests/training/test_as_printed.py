@@ -110,8 +110,9 @@ OPTIONS = {
         "beta", "least_label": 0.5, "noisy_from": 0.5, "co_train": True,
     },
     "l2rm": {
-        "margin": 0.2, "temperature": 0.05, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "beta", "mass":
-        0.1, "epsilon": 0.01, "targets": "full", "log_floor": None, "rematch_weight": None,
+        "margin": 0.2, "temperature": 0.05, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "beta",
+        "cost": "distance", "cost_rate": 10.0, "mass": 0.1, "epsilon": 0.01, "targets": "full",
+        "log_floor": None, "rematch_weight": None,
     },
     "osa": {
         "temperature": 0.05, "weight": "released", "warm_up_epochs": 0,

@@ -13,6 +13,8 @@ PRINTED = Preset(
         "warm_up_epochs": 5,
         "threshold": 0.5,
         "mixture": "beta",
+        "cost": "distance",
+        "cost_rate": 10.0,
         "mass": 0.1,
         "epsilon": 0.01,
         "targets": "full",
@@ -49,15 +51,18 @@ PRINTED = Preset(
         "the mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
         "believed unasked",
         "the learned cost: there a linear map of a row of the batch, which depends on the order of its pairs, starts "
-        "at 1 − S and is taught to be 0 for clean pairs, with nothing to keep other costs up; here the cost is 1 − S",
+        "at 1 − S and is taught to be 0 for clean pairs, with nothing to keep other costs up; here the cost is 1 − S, "
+        "or with --l2rm-cost learned a function of the one cell that wrong pairs keep up",
         "dev may choose an epoch of the warm-up there",
     ),
     equations={
         "warm-up loss R": "losses.rematching:symmetric_cross_entropy",
         "mixture of the losses": "correspondence.beta_mixture:fit_beta_mixture",
+        "learned cost": "methods.l2rm.cost:LearnedCost",
         "partial transport": "transport.partial:partial_transport",
         "plan of a batch": "methods.l2rm.method:L2RM.plan",
         "rematching loss": "losses.rematching:rematching",
         "the whole": "methods.l2rm.method:L2RM.divided_losses",
     },
+    rows={"learned cost": "`--l2rm-cost learned`, `--l2rm-cost-rate`"},
 )

@@ -8,6 +8,7 @@ has a loss that tolerates noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from truepair.losses import hinge_ranking
 from truepair.losses.rematching import rematching, symmetric_cross_entropy
 from truepair.methods.base import EpochPosition, Forward
 from truepair.methods.l2rm.as_printed import PRINTED
+from truepair.methods.l2rm.cost import AuxiliaryCost, LearnedCost
 from truepair.methods.l2rm.options import L2RMConfig
 from truepair.methods.loss_division.method import LossDivision
 from truepair.transport import partial_transport
@@ -33,6 +35,11 @@ class L2RM(LossDivision):
     printed = PRINTED
     kept = ("loss", "weight")
 
+    def __init__(self, config: L2RMConfig) -> None:
+        super().__init__(config)
+        if config.cost == "learned":
+            self.auxiliary = AuxiliaryCost(config.cost_rate)
+
     def warm_up_loss(self, similarity: Tensor) -> Tensor:
         return symmetric_cross_entropy(similarity, temperature=self.config.temperature)
 
@@ -41,12 +48,15 @@ class L2RM(LossDivision):
         (weight,) = self.weights(forward, memory)
         clean = weight > config.threshold
         loss = torch.where(clean, hinge_ranking(similarity, margin=config.margin), 0 * similarity.diagonal())
+        costs = self.costs(forward)
+        if isinstance(costs, LearnedCost):
+            loss = loss + costs.loss(similarity, clean)
         noisy = (~clean).nonzero()[:, 0]
         if len(noisy) > 1:  # one alone has nobody to be matched with
             among = similarity[noisy][:, noisy]
             anew = rematching(
                 among,
-                self.plan(among),
+                self.plan(costs(among.detach())).to(among),
                 temperature=config.temperature,
                 floor=FLOOR if config.log_floor is None else math.exp(config.log_floor),
                 share=config.targets == "moved",
@@ -55,14 +65,21 @@ class L2RM(LossDivision):
             loss = loss.index_add(0, noisy, rematch_weight * anew)
         return [loss]
 
-    def plan(self, similarity: Tensor) -> Tensor:
-        """π of the noisy pairs of a batch, (n, n): mass ρ of uniform marginals 1/n at the cost 1 − S, diagonal 0."""
-        count = len(similarity)
-        cost = 1 - similarity.detach().double().cpu()
+    def costs(self, forward: Forward) -> Callable[[Tensor], Tensor]:
+        """What makes costs of similarities."""
+        return (
+            forward.auxiliary
+            if isinstance(forward.auxiliary, LearnedCost)
+            else lambda similarity: 1 - similarity.double()
+        )
+
+    def plan(self, costs: Tensor) -> Tensor:
+        """π of the noisy pairs of a batch, (n, n): mass ρ of uniform marginals 1/n at these costs, diagonal 0."""
+        count, cost = len(costs), costs.detach().double().cpu()
         itself = torch.eye(count, dtype=torch.bool)
         others = cost[~itself]
         spread = max(float(others.max() - others.min()), LEAST_RANGE)
         mass = torch.full((count,), 1 / count, dtype=torch.float64)
         forbidden = cost.masked_fill(itself, torch.inf)
         found = partial_transport(forbidden, mass, mass, mass=self.config.mass, epsilon=self.config.epsilon * spread)
-        return found.to(similarity)
+        return found.to(costs.device)

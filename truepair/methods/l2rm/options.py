@@ -21,6 +21,14 @@ class L2RMConfig(Options):
         "the mixture of the losses: two beta distributions or two normal ones, asked whether there are two groups; or "
         "normal ones by a few steps, believed unasked",
     )
+    cost: Literal["distance", "learned"] = option(
+        "distance",
+        "what it costs to match an image and a text anew: 1 − S; or a falling function of S, learned from clean pairs "
+        "and from wrong ones made of them",
+    )
+    cost_rate: float = option(
+        10.0, "learning rate of that function, in units of the given one", above=0, idle={"cost": ("distance",)}
+    )
     mass: float = option(0.1, "share ρ of the noisy pairs of a batch that the plan moves", above=0, most=1)
     epsilon: float = option(
         0.01,
