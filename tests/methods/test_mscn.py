@@ -190,6 +190,20 @@ def test_the_gradient_of_the_head_through_a_trial_step_is_that_of_finite_differe
             assert float(slopes[name].view(-1)[place]) == pytest.approx(expected, rel=1e-4, abs=1e-6), (name, place)
 
 
+def test_a_trial_step_of_frozen_encoders_changes_nothing():
+    found = []
+    for trial in ("left_out", "taken"):
+        method, forward = build_method("mscn", {"co_train": False, "trial": trial}), given(dual=False)
+        heads = {id(parameter) for parameter in forward.engine.similarity_head.parameters()}
+        for parameter in forward.engine.parameters():
+            parameter.requires_grad_(id(parameter) in heads)
+        torch.manual_seed(1)
+        loss = method.meta_loss(forward, remembered(method))
+        loss.backward()
+        found.append([loss.detach(), *(p.grad for p in forward.engine.similarity_head.parameters())])
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
+
+
 def test_heads_have_a_rate_of_their_own():
     method, forward = build_method("mscn", {"head_rate": 0.5}), given()
     (encoders, one), (heads, rate) = method.auxiliary.parameter_groups(forward.engine, None)

@@ -12,7 +12,8 @@ from truepair.errors import InputError
 from truepair.losses import info_nce
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.npc.impact import first_step, impact_weight, tried
+from truepair.methods.npc.impact import first_step, impact_weight
+from truepair.methods.tried_step import tried
 from truepair.training.setup import Setup
 
 PAIRS, WIDTH = 24, 4

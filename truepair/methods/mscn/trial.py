@@ -9,6 +9,7 @@ Source: "Noisy Correspondence Learning with Meta Similarity Correction" (CVPR 20
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from truepair.engines.retrieval_model import evaluating
 from truepair.methods.base import Forward, at_least_single
-from truepair.methods.npc.impact import tried
+from truepair.methods.tried_step import tried
 
 REACH = 1e-2
 """Length of the step to either side of the difference, in units of the parameters; as in DARTS."""
@@ -56,7 +57,9 @@ def through_trial_step(
             value = known()
             found = torch.autograd.grad(value, [*heads, *slopes], materialize_grads=True)
         direct, ahead = found[: len(heads)], dict(zip(slopes, found[len(heads) :], strict=True))
-        length = float(torch.stack([step.square().sum() for step in ahead.values()]).sum().sqrt())
+        length = math.sqrt(
+            sum(float(step.square().sum()) for step in ahead.values())
+        )  # 0 where all encoders are frozen
         gradients = list(direct)
         if length > 0:
             reach = REACH / length

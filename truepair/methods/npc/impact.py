@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -31,16 +29,3 @@ def impact_weight(
 def first_step(gradient: dict[nn.Parameter, Tensor], rate: float) -> dict[nn.Parameter, Tensor]:
     """The first step of Adam against a gradient: every number moves by the rate, but for those that need not move."""
     return {parameter: -rate * slope / (slope.abs() + 1e-8) for parameter, slope in gradient.items()}
-
-
-@contextmanager
-def tried(steps: dict[nn.Parameter, Tensor]) -> Iterator[None]:
-    """Parameters moved by these steps within the block, and as they were after it."""
-    before = {parameter: parameter.data for parameter in steps}
-    try:
-        for parameter, step in steps.items():
-            parameter.data = parameter.data + step
-        yield
-    finally:
-        for parameter, data in before.items():
-            parameter.data = data

@@ -19,9 +19,10 @@ from truepair.losses import info_nce
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.loss_division.posteriors import clean_posterior
 from truepair.methods.npc.as_printed import PRINTED
-from truepair.methods.npc.impact import first_step, impact_weight, tried
+from truepair.methods.npc.impact import first_step, impact_weight
 from truepair.methods.npc.options import NPCConfig
 from truepair.methods.pair_field import PairField
+from truepair.methods.tried_step import tried
 from truepair.methods.warm_up import check_epochs
 
 logger = logging.getLogger(__name__)
