@@ -103,13 +103,22 @@ def test_rematching_by_the_learned_cost_is_that_of_its_plan_and_leaves_the_engin
 
 
 def test_the_learned_cost_is_trained_beside_the_engine_at_a_rate_of_its_own(tiny, tmp_path):
-    setup = Setup(model=GlobalConfig(width=8, word_width=8))
+    setup, built = Setup(model=GlobalConfig(width=8, word_width=8)), []
     method = build_method("l2rm", {"warm_up_epochs": 1, "cost": "learned", "mixture": "released"})
+    build = method.auxiliary.build
+    method.auxiliary.build = lambda *given: built.append(build(*given)) or built[-1]
     noisy = truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
     run = truepair.fit(noisy, method=method, setup=setup, out=tmp_path / "run", epochs=3, minimum_count=1)
-    assert run.metrics[-1]["loss"] > 0
-    groups = method.auxiliary.parameter_groups(run.model.engine, LearnedCost())
+    cost, new = built[-1], LearnedCost()
+    assert all(float((a - b).abs()) > 1e-3 for a, b in zip(cost.parameters(), new.parameters(), strict=True))
+    groups = method.auxiliary.parameter_groups(run.model.engine, cost)
     assert [(len(parameters), rate) for parameters, rate in groups][1] == (2, 10.0)
+
+
+def test_order_does_not_matter_to_the_learned_cost():
+    forward = GivenForward([GivenNetwork(matrix())], IDS, learned_cost())
+    method = build_method("l2rm", {"cost": "learned"})
+    check_order_does_not_matter(method, forward, position(), {"weight": WEIGHT}, tolerance=1e-6)
 
 
 def test_the_plan_finds_partners_that_were_exchanged():
