@@ -19,6 +19,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "disbelieved-only": {"taught": "disbelieved"},
     "own-kept": {"own_cell": "kept"},
     "no-complementary": {"scale": 0.0},
+    "any-believed": {"least_believed": "any"},
     "label-credit": {"credit": "label"},
     "moving-labels": {"label_memory": "momentum"},
     "given-labels": {"labels": "given"},

@@ -52,6 +52,11 @@ class TruePairConfig(Options):
         "(where there are not two: the label, and where labels are low throughout: as far as chance does not explain "
         "it), or the label itself",
     )
+    least_believed: Literal["estimate", "any"] = option(
+        "estimate",
+        "how many pairs are believed at least, where the credit is the posterior: all but as many as the estimate of "
+        "the share of mismatched pairs by linear models says at most, and a twentieth of all; or any number",
+    )
     label_memory: Literal["mean", "momentum"] = option(
         "mean",
         "how a label remembers: the mean of the log odds that were seen, over all epochs and networks, or a moving "
@@ -77,6 +82,11 @@ class TruePairConfig(Options):
             raise InputError(
                 f"momentum is {self.momentum}, and labels that are means have none; leave it out, or add label_memory "
                 "momentum"
+            )
+        if self.least_believed == "any" and (self.credit == "label" or self.first_labels == "given"):
+            other = "credit is label" if self.credit == "label" else "first_labels are given"
+            raise InputError(
+                f"least_believed is any, and where {other} no estimate limits how many pairs are believed; leave it out"
             )
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
