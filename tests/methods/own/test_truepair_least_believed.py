@@ -9,7 +9,7 @@ from tests.methods.own.test_truepair_first_labels import fit as fit_truepair
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
-from truepair.methods.truepair.method import BEYOND, at_least
+from truepair.methods.truepair.method import BEYOND
 
 PAIRS = 1000
 
@@ -57,8 +57,7 @@ def test_a_threshold_that_leaves_too_few_is_not_asked(label):
 def test_an_estimate_that_says_nothing_limits_nothing():
     label = labels(0.6)
     assert torch.equal(credit_of(label, 0.66), credit_of(label, 0.66, least_believed="any"))
-    for share in (0.0, -0.05, -1.0):
-        assert torch.equal(at_least(label, label, share), label)
+    assert torch.equal(credit_of(labels(0.99), 0.99), credit_of(labels(0.99), 0.99, least_believed="any"))
 
 
 def test_where_the_label_is_the_credit_it_stays():
@@ -83,3 +82,6 @@ def test_a_run_without_mismatches_believes_nearly_all(many, tmp_path):
     most = run.metrics[0]["first_share_high"] + BEYOND
     assert max(line["disbelieved"] for line in free.metrics) > most + 0.05
     assert max(line["disbelieved"] for line in run.metrics) <= most + 1e-3
+    limited = [line["disbelieved_by_labels"] for line in run.metrics if "disbelieved_by_labels" in line]
+    assert limited and min(limited) > most
+    assert not any("disbelieved_by_labels" in line for line in free.metrics)

@@ -78,11 +78,6 @@ class TruePair(Method):
         self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
 
     @property
-    def limited(self) -> bool:
-        """Whether the estimate of π limits how many pairs are disbelieved."""
-        return self.config.credit == "posterior" and self.config.least_believed == "estimate"
-
-    @property
     def similarity_temperature(self) -> float:
         return self.config.temperature
 
@@ -164,10 +159,8 @@ class TruePair(Method):
         if self.asks_partners(position):
             scalars |= self.look_for_partners(memory)
         if not memory.has_noted(SHARE) or self.config.credit == "label":
-            credit = self.credit_of(label, memory.read("synthetic"))
-            estimate = self.mismatch_share(memory) if self.limited else None
-            if estimate is not None:
-                credit = at_least(credit, label, 1 - BEYOND - estimate.high)
+            credit, limited = self.limited_credit(label, memory)
+            scalars |= limited
         elif position.stage == 0 and position.epoch <= self.config.freeze_epochs:
             matching = memory.read("first_matching")
             credit = matching.masked_fill(matching < HALF, 0.0)
@@ -239,6 +232,20 @@ class TruePair(Method):
         memory.write("partner", None, torch.arange(memory.count).index_copy(0, pool, pool[place]))
         memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
         return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
+
+    def limited_credit(self, label: Tensor, memory: CorrespondenceMemory) -> tuple[Tensor, dict[str, float]]:
+        """ŷ by the labels, or 1 for the uppermost, as many as must match by the estimate of π, where that leaves fewer.
+
+        With it, where it is limited, the share of the pairs that the labels alone disbelieve.
+        """
+        credit = self.credit_of(label, memory.read("synthetic"))
+        estimate = self.mismatch_share(memory)
+        if estimate is None or self.config.credit == "label" or self.config.least_believed == "any":
+            return credit, {}
+        disbelieved, least = float((credit == 0).float().mean()), 1 - BEYOND - estimate.high
+        if 1 - disbelieved >= least:
+            return credit, {}
+        return uppermost(label, least), {"disbelieved_by_labels": disbelieved}
 
     def credit_of(self, label: Tensor, synthetic: Tensor) -> Tensor:
         """ŷ of every pair, (N,) in [0, 1]: how far the loss learns from it as a pair; 0 for the disbelieved.
@@ -314,11 +321,6 @@ class TruePair(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
         return torch.where(memory.read("credit") > 0, int(Part.CLEAN), int(Part.NOISY))
-
-
-def at_least(credit: Tensor, label: Tensor, share: float) -> Tensor:
-    """The credit, or 1 for the share of the pairs with the largest labels where it leaves fewer, (N,)."""
-    return uppermost(label, share) if (credit > 0).float().mean() < share else credit
 
 
 def uppermost(label: Tensor, share: float) -> Tensor:

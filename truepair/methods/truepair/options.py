@@ -55,7 +55,7 @@ class TruePairConfig(Options):
     least_believed: Literal["estimate", "any"] = option(
         "estimate",
         "how many pairs are believed at least, where the credit is the posterior: all but as many as the estimate of "
-        "the share of mismatched pairs by linear models says at most, and a twentieth of all; or any number",
+        "the share of mismatched pairs by linear models says at most, and a twentieth more of all pairs; or any number",
     )
     label_memory: Literal["mean", "momentum"] = option(
         "mean",
