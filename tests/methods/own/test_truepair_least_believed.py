@@ -65,7 +65,7 @@ def test_where_the_label_is_the_credit_it_stays():
     assert torch.equal(credit_of(label, 0.1, credit="label"), label.masked_fill(label < 0.1, 0.0))
 
 
-@pytest.mark.parametrize("other", [{"credit": "label"}, {"first_labels": "given"}])
+@pytest.mark.parametrize("other", [{"credit": "label"}, {"first_labels": "given"}, {"labels": "given"}])
 def test_any_number_where_nothing_limits_it_is_refused(other):
     with pytest.raises(InputError, match=f"{next(iter(other))}.*leave it out"):
         build_method("truepair", {"least_believed": "any"} | other)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from truepair.errors import InputError
-from truepair.option import SHARE, Options, option
+from truepair.option import SHARE, Options, idle_beside, option
 
 TEACHERS = 3
 """Stages before the last one, where `pieces` does not say."""
@@ -56,6 +56,7 @@ class TruePairConfig(Options):
         "estimate",
         "how many pairs are believed at least, where the credit is the posterior: all but as many as the estimate of "
         "the share of mismatched pairs by linear models says at most, and a twentieth more of all pairs; or any number",
+        idle={"credit": ("label",), "first_labels": ("given",), "labels": ("given",)},
     )
     label_memory: Literal["mean", "momentum"] = option(
         "mean",
@@ -83,11 +84,12 @@ class TruePairConfig(Options):
                 f"momentum is {self.momentum}, and labels that are means have none; leave it out, or add label_memory "
                 "momentum"
             )
-        if self.least_believed == "any" and (self.credit == "label" or self.first_labels == "given"):
-            other = "credit is label" if self.credit == "label" else "first_labels are given"
-            raise InputError(
-                f"least_believed is any, and where {other} no estimate limits how many pairs are believed; leave it out"
-            )
+        if self.least_believed == "any":
+            for name, other in idle_beside(self, ("least_believed",)):
+                raise InputError(
+                    f"{name} is any, and beside {other} {getattr(self, other)} no estimate limits how many pairs are "
+                    "believed; leave it out"
+                )
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
                 "partners are proposed by the teachers that stages before the last one leave, and pieces say there are "
