@@ -41,9 +41,9 @@ learned next to nothing in its first epochs. On the data of the tables it is 0.9
 80 % 0.6 times; on 3,000 products at a learning rate of 0.0001 0.35 times, on pairs drawn by a computer 0.05 times."""
 
 BEYOND = 0.05
-"""Share of the pairs that may be disbelieved beyond the upper end of the interval of π. Without this limit 0.03 were at
-most, of products and photographs at 20 to 60 % but for the first epochs, and of drawings, whose captions resemble each
-other, 0.1 to 0.6 at 0 to 40 %."""
+"""Share of the pairs that may be disbelieved beyond the upper end of the interval of π. Without this limit it was 0.05
+at most, of products and photographs at 20 to 60 % but for the first epochs, and of drawings, whose captions resemble
+each other, 0.2 to 0.6 at 0 to 40 %."""
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
