@@ -131,6 +131,7 @@ def test_a_member_trained_for_another_table_is_taken(tmp_path):
     folder = tmp_path / "one" / "run"
     folder.mkdir(parents=True)
     (folder / "result.json").write_text("{}")
+    (folder / "config.json").write_text('{"method": {"name": "crcl"}}')
     assert RunFolder(folder).finished
     assert Context("two", {}, known).trained("two/run", Places(tmp_path, tmp_path)).path == folder
     assert not trained

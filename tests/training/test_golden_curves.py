@@ -128,8 +128,13 @@ SETTINGS = {
 }
 
 
-def test_every_method_has_a_curve():
+REVISIONS = {"truepair": 2}
+"""Those above 1 of the methods. Who changes a curve raises the revision in `METHODS`, and here."""
+
+
+def test_every_method_has_a_curve_and_the_revision_it_is_of():
     assert {case[0] for case in CASES.values()} | set(test_label_runs.GOLDEN) >= set(METHODS)
+    assert {name: place.revision for name, place in METHODS.items() if place.revision > 1} == REVISIONS
 
 
 @pytest.mark.parametrize("case", CASES)

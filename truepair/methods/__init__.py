@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,15 @@ class Place:
     """Where a method and its options live, as `module:class` below `truepair.methods`.
 
     The options are read for `--help`: their module must be importable without torch.
+
+    Attributes:
+        revision: raised when the method comes to other figures with the same options, data and seed. A run goes on
+            with its own revision only, and records of an earlier one are marked.
     """
 
     method_class: str
     options_class: str
+    revision: int = 1
 
     @property
     def method(self) -> type[Method]:
@@ -43,7 +49,7 @@ METHODS: dict[str, Place] = {
     "triplet": Place("triplet:Triplet", "triplet:TripletConfig"),
     "infonce": Place("infonce:InfoNCE", "infonce:InfoNCEConfig"),
     "crcl": Place("crcl.method:CRCL", "crcl.options:CRCLConfig"),
-    "truepair": Place("truepair.method:TruePair", "truepair.options:TruePairConfig"),
+    "truepair": Place("truepair.method:TruePair", "truepair.options:TruePairConfig", revision=2),
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
@@ -78,6 +84,18 @@ def learns_from_labels(name: str) -> bool:
 def shown_fields(name: str) -> PairFields:
     """How pages show what the method of that name keeps of every pair; none for a name that is not in the table."""
     return METHODS[name].method.fields if name in METHODS else {}
+
+
+def revision_of(name: str) -> dict[str, int]:
+    """What `config.json` and records keep of the revision of a method: nothing of the first."""
+    revision = METHODS[name].revision if name in METHODS else 1
+    return {"revision": revision} if revision > 1 else {}
+
+
+def is_outdated(method: Mapping[str, Any]) -> bool:
+    """Whether a method, as `config.json` and records have it, comes to other figures today."""
+    place = METHODS.get(str(method.get("name")))
+    return place is not None and int(method.get("revision", 1)) < place.revision
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:

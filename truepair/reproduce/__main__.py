@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from truepair.errors import TruepairError
+from truepair.phrases import counted
 from truepair.reproduce.cells import Places
 from truepair.reproduce.figures.figure import draw, read_figures
 from truepair.reproduce.processes import ended_together
-from truepair.reproduce.records import read_records
+from truepair.reproduce.records import outdated, read_records
 from truepair.reproduce.report import PRINT, report
 from truepair.reproduce.runner import chosen_cells, run_cells
 from truepair.reproduce.tables import read_specs
@@ -38,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name, (_, kind, what) in CHOICES.items():
         command.add_argument(f"--{name}", nargs="+", type=kind, metavar="X", help=f"these {what} only")
     add_places(command)
+    command.add_argument("--anew", action="store_true", help="also runs of an earlier revision of their method")
     command.add_argument("--jobs", type=int, default=2, help="runs at a time, one CPU thread each [%(default)s]")
     command.set_defaults(command=run_table)
     command = commands.add_parser("figure", help="draw a paper's figure from runs: SVG, PNG, and its numbers as JSON")
@@ -64,9 +66,11 @@ def add_places(command: argparse.ArgumentParser) -> None:
 
 def list_tables(options: argparse.Namespace) -> None:
     for name, table in TABLES.items():
-        done = {record["name"] for record in table.records(Path("results"))}
+        records = table.records(Path("results"))
+        done = {record["name"] for record in records}
         runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
-        print(f"{name:16s} {runs}  {table.about}")
+        old = len(outdated(records))
+        print(f"{name:16s} {runs}  {table.about}{f' ({old} of an earlier revision)' if old else ''}")
     for name, figure in read_figures().items():
         print(f"{name:16s} figure            {figure.paper}")
 
@@ -75,11 +79,17 @@ def run_table(options: argparse.Namespace) -> None:
     given = {key: getattr(options, name) for name, (key, _, _) in CHOICES.items()}
     wanted = {key: values for key, values in given.items() if values is not None}
     table = TABLES[options.table]
+    records = table.records(options.results)
     own = {record["name"] for record in read_records(options.results / f"{table.name}.jsonl")}
-    elsewhere = {record["name"] for record in table.records(options.results)} - own
+    elsewhere = {record["name"] for record in records} - own
     cells = [cell for cell in chosen_cells(table.cells, wanted) if cell.name not in elsewhere]
+    names = {cell.name for cell in cells}
+    if (old := sum(record["name"] in names for record in outdated(records))) and not options.anew:
+        print(
+            f"kept: {counted(old, 'run')} of an earlier revision of the method; to run again: --anew", file=sys.stderr
+        )
     places = Places(options.root, options.runs)
-    run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs)
+    run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs, anew=options.anew)
 
 
 def draw_figure(options: argparse.Namespace) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from truepair.errors import InputError
+from truepair.methods import is_outdated
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder
 
@@ -61,17 +63,29 @@ class Context:
         """The run of another cell, trained where it is missing: it, or one of the same command in another table."""
         cell = self.known[folder]
         same = (name for name, other in self.known.items() if other.command == cell.command)
-        finished = next((found for name in same if (found := RunFolder(places.runs / name)).finished), None)
+        finished = next((found for name in same if is_finished(found := RunFolder(places.runs / name))), None)
         if finished is not None:
             return finished
         cell.measure(places)
         return RunFolder(places.runs / folder)
 
 
+def is_finished(run: RunFolder) -> bool:
+    """Whether its figures are there; an InputError where those are of an earlier revision of the method."""
+    if not run.finished:
+        return False
+    if is_outdated(method := run.read_config()["method"]):
+        raise InputError(
+            f"{run.path} is of an earlier revision of the method {method['name']}, which came to other figures; move "
+            "it away to run it again"
+        )
+    return True
+
+
 def train(source: str, options: list[str], path: Path) -> RunFolder:
     """A finished run of `truepair train`: begun, gone on with, or there already."""
     folder = RunFolder(path)
-    if not folder.finished:
+    if not is_finished(folder):
         begin = [source, *options, "--out", str(path), "--threads", "1"]
         truepair("train", *(["--resume", str(path)] if folder.config.exists() else begin), "--quiet")
     return folder

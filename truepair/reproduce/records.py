@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from truepair import methods
 from truepair.errors import InputError
 from truepair.files import write_text_atomically, writing
 from truepair.reproduce.cells import Record
@@ -50,6 +51,17 @@ def of_older_version(records: Sequence[Record]) -> list[Record]:
     """Those of another version than the newest among them."""
     newest = versions_of(records)[:1]
     return [record for record in records if record.get("truepair") and record["truepair"] not in newest]
+
+
+def outdated(records: Iterable[Record]) -> list[Record]:
+    """Those of a method that comes to other figures today."""
+    return [record for record in records if any(map(methods.is_outdated, methods_in(record)))]
+
+
+def methods_in(record: Record) -> list[dict[str, Any]]:
+    """Name and revision of the methods that a record is of, where it says so."""
+    single = record.get("options", {}).get("method")
+    return [*record.get("methods", ()), *([single] if isinstance(single, dict) else [])]
 
 
 def figure_of(record: Record, path: str) -> float | None:

@@ -16,7 +16,7 @@ from truepair.cluster import connected, result_of, task_of
 from truepair.errors import DivergedError, InputError, TruepairError
 from truepair.reproduce.cells import Cell, Places
 from truepair.reproduce.processes import ended_together
-from truepair.reproduce.records import keep_record, read_records
+from truepair.reproduce.records import keep_record, outdated, read_records
 
 Engine = Literal["local", "ray"]
 
@@ -51,9 +51,13 @@ def run_cell(cell: Cell, results: Path, places: Places) -> None:
     keep_record(results, {**head, "truepair": __version__, "date": time.strftime("%Y-%m-%d"), **figures})
 
 
-def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
-    """The cells without a record; an InputError where one has the record of another command."""
-    commands = {record["name"]: record["command"] for record in read_records(results)}
+def missing_cells(cells: Sequence[Cell], results: Path, *, anew: bool = False) -> list[Cell]:
+    """The cells without a record, and with `anew` those whose record is of an earlier revision of the method; an
+    InputError where one has the record of another command.
+    """
+    records = read_records(results)
+    old = {record["name"] for record in outdated(records)} if anew else set()
+    commands = {record["name"]: record["command"] for record in records}
     for cell in cells:
         kept = commands.get(cell.name, cell.command)
         if kept != cell.command:
@@ -61,20 +65,27 @@ def missing_cells(cells: Sequence[Cell], results: Path) -> list[Cell]:
                 f"{results}: the record of {cell.name} is of another command ({kept}) than the table's "
                 f"({cell.command}); delete its line to run it again"
             )
-    return [cell for cell in cells if cell.name not in commands]
+    return [cell for cell in cells if cell.name not in commands or cell.name in old]
 
 
 def run_cells(
-    cells: Sequence[Cell], results: Path, places: Places, *, jobs: int | None, engine: Engine = "local"
+    cells: Sequence[Cell],
+    results: Path,
+    places: Places,
+    *,
+    jobs: int | None,
+    engine: Engine = "local",
+    anew: bool = False,
 ) -> None:
     """Run what is missing, `jobs` at a time, with a bar. A cell that fails does not stop the others; its InputError
     comes in the end.
 
     Args:
+        anew: also what is there, but of an earlier revision of its method; the new record takes the place of the old.
         engine: processes here, or tasks of Ray, whose machines see the same folders; one core each.
         jobs: None: as many as Ray has cores.
     """
-    missing = missing_cells(cells, results)
+    missing = missing_cells(cells, results, anew=anew)
     with tqdm(total=len(cells), initial=len(cells) - len(missing), unit="run") as bar:
         try:
             ENGINES[engine](missing, results.absolute(), places.absolute(), jobs, bar.update)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import DivergedError
+from truepair.methods import revision_of
 from truepair.reproduce.cells import Cell, Context, Places, Record, train
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder, read_lines
@@ -107,6 +108,14 @@ def record_of(run: RunFolder, outcome: Record) -> Record:
     }
 
 
+def methods_of(runs: list[RunFolder]) -> Record:
+    """The methods that several runs are of, each once, with its revision."""
+    found = [
+        {"name": name, **revision_of(name)} for name in sorted({run.read_config()["method"]["name"] for run in runs})
+    ]
+    return {"methods": found}
+
+
 def cost_of(runs: list[RunFolder]) -> Record:
     timings = [line for run in runs for line in read_lines(run.timings)]
     return {"epochs_trained": len(timings), "training_seconds": round(sum(line["seconds"] for line in timings), 1)}
@@ -134,7 +143,7 @@ def measure_ensemble(at: Context, names: list[str], data: str, images: str, plac
             truepair("evaluate", *words, "--json", str(file))
             figures[split] = json.loads(file.read_text(encoding="utf-8"))
     cost = {**cost_of(runs), "training_seconds": 0.0}  # that of its members is in their records
-    return {"members": names, "result": {**figures, "detection": None}, **cost}
+    return {"members": names, **methods_of(runs), "result": {**figures, "detection": None}, **cost}
 
 
 def analysis_cells(at: Context, *, name: str, data: str, run: str, against: str, **options: str) -> Iterator[Cell]:

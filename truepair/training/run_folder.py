@@ -141,9 +141,16 @@ class RunFolder:
         """Refuse to resume with another configuration than the run was started with.
 
         Raises:
-            RunFolderError: names the first option that differs, or that there was not yet.
+            RunFolderError: names the first option that differs, or that there was not yet; or the method comes to other
+                figures than it did then.
         """
         kept = fixed_part(self.read_config())
+        before, now = kept.get("method") or {}, config.get("method") or {}
+        if before.get("name") == now.get("name") and before.get("revision") != now.get("revision"):
+            raise RunFolderError(
+                f"{self.path} was begun with another revision of the method {now['name']}, which came to other "
+                "figures; finish it with the version of truepair that began it, or start a new run in another folder"
+            )
         for place, (before, now) in differences(kept, fixed_part(config)):
             known = {"training": kept.get("training"), "method.options": (kept.get("method") or {}).get("options")}
             part, _, option = place.rpartition(".")

@@ -16,6 +16,7 @@ from truepair.data.preparation import Preparation
 from truepair.data.text import Vocabulary
 from truepair.engines.config import EngineConfig, GlobalConfig
 from truepair.errors import InputError
+from truepair.methods import revision_of
 from truepair.methods.base import Method
 from truepair.training.config import TrainingConfig
 
@@ -93,7 +94,7 @@ def describe_run(
         },
         # Nothing without labels, so that runs of before there were any go on.
         **({} if train is None or train.labels is None else {"classes": list(train.class_names)}),
-        "method": {"name": method.name, "options": asdict(method.config)},
+        "method": {"name": method.name, **revision_of(method.name), "options": asdict(method.config)},
         "model": {"name": setup.model.name, **asdict(setup.model)},  # type: ignore[call-overload]
         **({} if setup.preparation is None else setup.preparation.record()),
         "training": {**setup.training.saved(), "device": str(device)},

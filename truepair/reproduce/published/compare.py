@@ -11,8 +11,8 @@ from truepair.phrases import Rows
 from truepair.reproduce.cells import Record
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.views import TITLES, explained, heading, left_aligned, marks, shown
-from truepair.reproduce.records import finished_and_diverged
-from truepair.reproduce.render.markdown import OTHER_VERSION
+from truepair.reproduce.records import finished_and_diverged, outdated
+from truepair.reproduce.render.markdown import OLDER, named
 from truepair.reproduce.render.markdown import table as markdown
 
 
@@ -51,8 +51,8 @@ def lines_of(rows: Sequence[PrintedRow], records: Sequence[Record]) -> tuple[lis
             change = shown(name, mean - row.figures[name])
             line += [shown(name, mean) + spread, shown(name, row.figures[name])]
             line += [change if change.startswith("-") else f"+{change}"]
-        other = any(record["truepair"] != __version__ for record in all_own)
-        body.append([*line, marks(row) + (OTHER_VERSION if other else "")])
+        other = outdated(all_own) or any(record["truepair"] != __version__ for record in all_own)
+        body.append([*line, marks(row) + (OLDER if other else "")])
     return [*titles, ""], body
 
 
@@ -67,11 +67,13 @@ def of_row(row: PrintedRow, records: Sequence[Record]) -> list[Record]:
 
 def below(records: Sequence[Record]) -> list[str]:
     """What is said of the networks of ensembles, of runs that diverged, and of records of other versions of the
-    package; nothing where none are.
+    package or earlier revisions of their methods; nothing where none are.
     """
     stops = [f"{each['name']} diverged: {each['diverged']['said']}" for each in finished_and_diverged(records)[1]]
     others = sorted({record["truepair"] for record in records} - {__version__})
-    of_others = [f"{OTHER_VERSION} run with truepair {', '.join(others)}; this is {__version__}"] if others else []
+    of_others = [f"{OLDER} run with truepair {', '.join(others)}; this is {__version__}"] if others else []
+    if old := outdated(records):
+        of_others.append(f"{OLDER} {named(old, 'of an earlier revision of a method, which came to other figures')}")
     return [*("\n".join(lines) for lines in (of_members(records), stops) if lines), *of_others]
 
 

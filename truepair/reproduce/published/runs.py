@@ -21,7 +21,7 @@ from truepair.reproduce.published.data_sets import DataSet, read_data_sets
 from truepair.reproduce.published.noise_files import index_in
 from truepair.reproduce.published.printed import RECALLS, PrintedRow, PrintedTable
 from truepair.reproduce.published.weights import Weights
-from truepair.reproduce.training import cost_of, told
+from truepair.reproduce.training import cost_of, methods_of, told
 from truepair.training.run_folder import RunFolder
 
 NOT_OF_PICTURES = (
@@ -124,6 +124,7 @@ class Plan:
             **scored,
             **({"members": members} if members else {}),
             "runs": [run.path.name for run in runs],
+            **methods_of(runs),
             "realised_noise": results[0].get("mismatch_rate"),
             "index": None if self.index is None else digest_of(self.index),
             **cost_of(runs),

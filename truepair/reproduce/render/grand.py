@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of, of_older_version
+from truepair.reproduce.records import figure_of, of_older_version, outdated
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
-from truepair.reproduce.render.markdown import OTHER_VERSION, cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.render.values import stopped
@@ -61,7 +61,7 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
         auroc=figure_of(record, AUROC),
         minutes=round(record["training_seconds"] / 60, 2),
         date=record["date"],
-        version=record["truepair"],
+        version=record["truepair"] + (" (earlier revision)" if outdated([record]) else ""),
         command=record["command"],
         recalls=tuple(round(test[name], 2) for name in RECALLS),
         curve=tuple(
@@ -98,7 +98,7 @@ def grand(section: Section, shown: Filled) -> str:
     """All parts of the page between the markers."""
     titles = shown.table.titles
     of_global = [record for record in shown.records if engine_of(record) == "global"]
-    older = {record["name"] for record in of_older_version(shown.records)}
+    older = {record["name"] for record in (*of_older_version(shown.records), *outdated(shown.records))}
     parts = [coverage(shown), *map(stopped, shown.diverged)]
     for source in dict.fromkeys(run.facts["data"] for run in shown.table.cells):
         here = [record for record in of_global if record["cell"]["data"] == source]
@@ -174,7 +174,7 @@ def figures_table(
     """Methods × conditions of one source: mean ± standard deviation over seeds, their number where it is not three.
 
     Args:
-        older: names of runs of another version, whose figures are marked.
+        older: names of runs of another version or an earlier revision, whose figures are marked.
     """
     groups: dict[tuple[str, Condition], list[float]] = defaultdict(list)
     marked = set()
@@ -191,7 +191,7 @@ def figures_table(
         for at in conditions:
             found = groups.get((name, at), [])
             few = f" ({len(found)})" if len(found) in (1, 2) else ""
-            cells.append(cell(found, digits) + few + (OTHER_VERSION if (name, at) in marked else ""))
+            cells.append(cell(found, digits) + few + (OLDER if (name, at) in marked else ""))
         rows.append([title, *cells])
     return table(["", *heads], rows)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from truepair.phrases import counted
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import of_older_version, versions_of
+from truepair.reproduce.records import of_older_version, outdated, versions_of
 
 
 def table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
@@ -44,16 +44,28 @@ def seeds_and_dates(records: Sequence[Record]) -> tuple[str, str]:
 
 
 MOST_NAMED = 10  # runs
-OTHER_VERSION = "°"
-"""Beside a figure: among its runs are some of another version than the newest of the table."""
+OLDER = "°"
+"""Beside a figure: among its runs are some of another version than the newest of the table, or of an earlier revision
+of their method.
+"""
 
 
 def of_versions(records: Sequence[Record]) -> str:
-    """What is said under a table whose runs are of several versions of the package; nothing where they are of one."""
+    """What is said under a table whose runs are of several versions of the package, or of earlier revisions of their
+    methods; nothing where they are of one.
+    """
     others, (newest, *older) = of_older_version(records), versions_of(records) or [""]
-    said = []
-    for version in older:
-        names = [f"`{record['name']}`" for record in others if record["truepair"] == version]
-        named = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
-        said.append(f"{counted(len(names), 'run')} of truepair {version}{named}")
-    return f"{OTHER_VERSION} {'; '.join(said)}. All others are of {newest}." if said else ""
+    said = [
+        named([record for record in others if record["truepair"] == version], f"of truepair {version}")
+        for version in older
+    ]
+    sentences = [f"{'; '.join(said)}. All others are of {newest}."] if said else []
+    if old := outdated(records):
+        sentences.append(f"{named(old, 'of an earlier revision of the method')}, which came to other figures.")
+    return f"{OLDER} {' '.join(sentences)}" if sentences else ""
+
+
+def named(records: Sequence[Record], of: str) -> str:
+    """`2 runs of truepair 0.1 (…)`: with their names where these are few."""
+    names = [f"`{record['name']}`" for record in records]
+    return f"{counted(len(names), 'run')} {of}" + (f" ({', '.join(names)})" if len(names) <= MOST_NAMED else "")

@@ -1,0 +1,99 @@
+"""A method that comes to other figures gets a new revision: earlier runs and records are told from those of now."""
+
+from dataclasses import replace
+
+import pytest
+
+from truepair.cli.main import main
+from truepair.errors import InputError
+from truepair.methods import METHODS
+from truepair.reproduce import __main__ as program
+from truepair.reproduce.cells import Cell, Context, Places
+from truepair.reproduce.records import keep_record, outdated, read_records
+from truepair.reproduce.render.markdown import of_versions
+from truepair.reproduce.runner import missing_cells, run_cells
+from truepair.reproduce.tables import Table
+from truepair.reproduce.training import measure_ensemble, training_cells
+from truepair.training.run_folder import RunFolder
+
+ROWS = {"infonce": "infonce", "triplet": "triplet"}
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """Call it, and InfoNCE has a second revision."""
+    return lambda: monkeypatch.setitem(METHODS, "infonce", replace(METHODS["infonce"], revision=2))
+
+
+def grid(methods="infonce", settings="--width 16 --minimum-count 1", **options):
+    at = Context("toy", ROWS, {})
+    return [*training_cells(at, data="tiny", methods=methods, rates=[0.4], settings=settings, seeds=[1], **options)]
+
+
+def record(method, revision=None, **more):
+    kept = {"name": method} if revision is None else {"name": method, "revision": revision}
+    return {"name": f"{method} {revision}", "truepair": "0.1.0", "options": {"method": kept}, **more}
+
+
+def test_records_of_an_earlier_revision_are_told_from_those_of_now_and_of_other_methods(changed):
+    several = {"name": "two networks", "methods": [{"name": "triplet"}, {"name": "infonce"}]}
+    records = [record("infonce"), record("infonce", 2), record("triplet"), several, {"name": "audit"}]
+    assert outdated(records) == []
+    changed()
+    assert [kept["name"] for kept in outdated(records)] == ["infonce None", "two networks"]
+    assert of_versions(records) == (
+        "° 2 runs of an earlier revision of the method (`infonce None`, `two networks`), which came to other figures."
+    )
+
+
+def test_a_run_of_an_earlier_revision_is_not_gone_on_with_nor_taken_for_one_of_now(tiny, tmp_path, changed, capsys):
+    (cell,) = grid(epochs=1)
+    results, places = tmp_path / "toy.jsonl", Places(tiny.parent, tmp_path / "runs")
+    run_cells([cell], results, places, jobs=1)
+    run = RunFolder(places.runs / "toy" / cell.name)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    changed()
+    with pytest.raises(InputError, match="earlier revision of the method infonce, .* move it away"):
+        run_cells([cell], results, places, jobs=1, anew=True)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+    run.result.unlink()  # as if it had been cut off
+    assert main(["train", "--resume", str(run.path)]) == 2
+    assert "another revision of the method infonce" in capsys.readouterr().err
+
+
+def test_a_run_and_an_ensemble_keep_the_revision(tiny, tmp_path, changed):
+    changed()
+    (plain, single) = grid("infonce triplet", epochs=1)
+    places, known = Places(tiny.parent, tmp_path / "runs"), {f"toy/{cell.name}": cell for cell in (plain, single)}
+
+    for cell in (plain, single):  # in this process, which alone knows of the revision
+        out = ["--out", str(places.runs / "toy" / cell.name), "--threads", "1", "--quiet"]
+        assert main(["train", str(tiny), *cell.command.split()[3:], *out]) == 0
+    config = RunFolder(places.runs / "toy" / plain.name).read_config()["method"]
+    assert (config["name"], config["revision"]) == ("infonce", 2)
+    kept = measure_ensemble(Context("toy", ROWS, known), [plain.name, single.name], "tiny", "12", places)
+    assert kept["methods"] == [{"name": "infonce", "revision": 2}, {"name": "triplet"}]
+
+
+def test_runs_of_an_earlier_revision_stay_until_they_are_asked_for_anew(tmp_path, monkeypatch, capsys, changed):
+    def measure(places):
+        return {"options": {"method": {"name": "infonce", "revision": 2}}}
+
+    old, now = (Cell(name, {"seed": 0}, f"do {name}", measure) for name in ("old", "now"))
+    results = tmp_path / "toy.jsonl"
+    for cell, revision in ((old, None), (now, 2)):
+        keep_record(results, {**record("infonce", revision), "name": cell.name, "command": cell.command})
+    monkeypatch.setattr(program, "TABLES", {"toy": Table("toy", "a table", [old, now], {})})
+    changed()
+    assert missing_cells([old, now], results) == [] and missing_cells([old, now], results, anew=True) == [old]
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["reproduce", "run", "toy", "--results", str(tmp_path), *words])
+        assert program.main() == 0
+        return capsys.readouterr().err
+
+    assert "kept: 1 run of an earlier revision of the method" in run()
+    assert len(outdated(read_records(results))) == 1
+    assert "earlier revision" not in run("--anew")
+    assert outdated(read_records(results)) == [] and len(read_records(results)) == 2
