@@ -20,7 +20,7 @@ def copy(tmp_path):
     pages = (section.options["page"] for section in SECTIONS if "page" in section.options)
     pictures = (f"docs/{section.options['picture']}" for section in SECTIONS if "picture" in section.options)
     for file in {"README.md", *pictures, *pages, *(section.file for section in SECTIONS)}:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     shutil.copytree(ROOT / "docs" / "methods", tmp_path / "docs" / "methods")
     shutil.copy(ROOT / "docs" / "methods.md", tmp_path / "docs" / "methods.md")
@@ -61,7 +61,7 @@ def test_records_of_another_version_are_named_under_the_tables_that_hold_them(co
     path.write_text(json.dumps({**record, "truepair": "0.0.9"}) + "\n" + "".join(rest))
     report(copy, ["noise", "grand"])
     said = f"° 1 run of truepair 0.0.9 (`{record['name']}`). All others are of 0.1.0."
-    for file in ("README.md", "docs/results.md"):
+    for file in ("README.md", "docs/results/products.md"):
         assert said in (copy / file).read_text() and said not in (ROOT / file).read_text()
 
 

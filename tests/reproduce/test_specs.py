@@ -20,6 +20,7 @@ from truepair.reproduce.tables import read_specs
 ROOT = Path(__file__).parents[2]
 TABLES, SECTIONS = read_specs()
 PARSER = build_parser()
+RESULTS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "results").glob("*.md"))
 
 
 def job_shown(command):
@@ -71,7 +72,7 @@ def test_each_of_the_five_can_be_run_as_printed_and_with_our_defaults_on_every_s
                 assert seeds >= {0, 1, 2}, (data, method, rate, printed)
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/results.md", "docs/audit.md"])
+@pytest.mark.parametrize("file", ["README.md", "docs/results.md", "docs/audit.md", *RESULTS])
 def test_every_command_that_the_documentation_shows_is_one(file):
     """In rendered sections and in code blocks; upper-case words stand for what a person puts there."""
     text = (ROOT / file).read_text()

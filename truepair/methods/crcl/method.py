@@ -112,7 +112,7 @@ TABLE_5 = {22: (4, 4, 4), 32: (7, 7, 7), 42: (7, 7, 7)}
 """Epochs of the last piece, and of those before it: MS-COCO, Flickr30K, and CC152K with SAF and SGR."""
 
 SHORTEST_OF_THREE = 7
-"""Epochs of the paper's pieces on Flickr30K. Shorter ones may refine little (docs/results.md)."""
+"""Epochs of the paper's pieces on Flickr30K. Shorter ones may refine little (docs/results/products.md)."""
 
 
 def default_pieces(epochs: int, freeze_epochs: int) -> tuple[int, ...]:
