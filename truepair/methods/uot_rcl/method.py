@@ -52,10 +52,10 @@ class UOTRCL(LabelMethod):
     Per pair the memory holds `targets` y (N, K), the running targets, `label_distribution` N Ŷ (N, K), the corrected
     labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
 
-    The defaults deviate from the paper where it was seen to pay (docs/results/labels.md): votes of both modalities count the
-    same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as matched in
-    L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`,
-    `confirmed`). `as_printed` has the paper's own.
+    The defaults deviate from the paper where it was seen to pay (docs/results/labels.md): votes of both modalities
+    count the same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as
+    matched in L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left
+    to see (`doubt`, `confirmed`). `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
