@@ -41,9 +41,10 @@ class UGNCL(Method):
     partner), `pair_belief` b_i, `plausibility` (evidence for the given partner over the most for any) and `uncertainty`
     u; and what the division made of it: `label` ỹ and `part`.
 
-    The defaults deviate from the paper where training as printed was seen to fail (docs/results/products.md): evidence
-    is measured in units of the background, the divergence is a mean over classes, a pair counts as its own best partner if
-    it comes near the best, and hard pairs weigh as much as their label. `as_printed` has the paper's own.
+    The defaults deviate from the paper where training as printed was seen to fail (docs/results/products.md):
+    evidence is measured in units of the background, the divergence is a mean over classes, a pair counts as its own
+    best partner if it comes near the best, and hard pairs weigh as much as their label. `as_printed` has the paper's
+    own.
     """
 
     name = "ugncl"
