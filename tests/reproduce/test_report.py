@@ -18,7 +18,8 @@ TABLES, SECTIONS = read_specs()
 @pytest.fixture
 def copy(tmp_path):
     pages = (section.options["page"] for section in SECTIONS if "page" in section.options)
-    pictures = (f"docs/{section.options['picture']}" for section in SECTIONS if "picture" in section.options)
+    drawn = (section for section in SECTIONS if "picture" in section.options)
+    pictures = (Path(section.file).with_name(section.options["picture"]) for section in drawn)
     for file in {"README.md", *pictures, *pages, *(section.file for section in SECTIONS)}:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
@@ -74,7 +75,8 @@ def test_the_newest_version_counts_as_number_and_many_runs_are_counted():
 
 
 def test_the_picture_is_drawn_anew_for_other_records(copy):
-    picture, before = copy / "docs" / "audit-estimate.png", (ROOT / "docs" / "audit-estimate.png").read_bytes()
+    picture, here = (folder / "docs" / "results" / "audit-estimate.png" for folder in (copy, ROOT))
+    before = here.read_bytes()
     path = copy / "results" / "audit.jsonl"
     path.write_text(path.read_text().replace('"estimate": 0.', '"estimate": 0.1', 1))
     assert f"{picture}: it shows other records" in report(copy, ["audit"], check=True)

@@ -10,7 +10,7 @@ from truepair.option import SHARE, Options, option
 
 STEPS, WIDTH = 500, 256
 FEW, STEPS_OF_FEW, WIDTH_OF_FEW = 4000, 320, 128
-"""From fewer than 4,000 pairs a smaller model learns as much in half the time (docs/audit.md)."""
+"""From fewer than 4,000 pairs a smaller model learns as much in half the time (docs/results/audit.md)."""
 LEAST_EPOCHS, MOST_EPOCHS = 6, 40
 
 

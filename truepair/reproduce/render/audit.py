@@ -1,4 +1,4 @@
-"""The tables of `docs/audit.md`: the verdict beside other scores, and estimates beside the truth."""
+"""The tables of `docs/results/audit.md`: the verdict beside other scores, and estimates beside the truth."""
 
 from __future__ import annotations
 
