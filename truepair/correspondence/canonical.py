@@ -227,12 +227,16 @@ class CrossFittedCCA:
             images = unit(self.images.rows[rows] @ learned.images)
             texts = unit(self.texts.rows[rows] @ learned.texts)
             scaled = images @ texts.T / self.temperature
-            share = log_means(scaled)
-            given[block] = scaled.diagonal() - (share[0] + share[1]) / 2
+            exponentials, highest = np.exp(scaled - scaled.max()), scaled.max()
+            by_row, by_column = log_means(exponentials)
+            given[block] = scaled.diagonal() - highest - (by_row + by_column) / 2
+            image = self.image_rows[rows]
             after = np.roll(np.arange(len(block)), -1)
-            other = self.image_rows[rows] != self.image_rows[rows][after]
-            made = scaled[np.arange(len(block)), after] - (share[0] + share[1][after]) / 2
-            synthetic.append(made[other])
+            # The partners of a wrong pair are seldom among its competitors: those of a synthetic one are taken out.
+            by_row, _ = log_means(np.where(np.eye(len(block), dtype=bool), 0.0, exponentials))
+            _, by_column = log_means(np.where(image[:, None] == image, 0.0, exponentials))
+            made = scaled[np.arange(len(block)), after] - highest - (by_row + by_column[after]) / 2
+            synthetic.append(made[image != image[after]])
         return HeldOutScores(given, np.concatenate(synthetic))
 
 
@@ -242,9 +246,7 @@ def unit(rows: Array) -> Array:
     return rows / np.where(length > 0, length, 1.0)
 
 
-def log_means(values: Array) -> tuple[Array, Array]:
-    """The log of the mean of the exponentials of every row, and of every column."""
-    highest = values.max()
-    exponentials = np.exp(values - highest)
-    rows, columns = (np.log(np.maximum(exponentials.mean(axis=axis), SMALLEST)) + highest for axis in (1, 0))
+def log_means(exponentials: Array) -> tuple[Array, Array]:
+    """The log of the mean of every row, and of every column, of numbers that are not negative."""
+    rows, columns = (np.log(np.maximum(exponentials.mean(axis=axis), SMALLEST)) for axis in (1, 0))
     return rows, columns
