@@ -272,3 +272,17 @@ def test_lists_of_whole_numbers():
     assert whole_numbers("none") == ()
     with pytest.raises(SystemExit):
         main(["train", "scenes", "--out", "x", "--crcl-pieces", "7;7"])
+
+
+def test_data_without_splits_are_told_how_to_have_figures(tiny, tmp_path, capsys):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    for side in ("images", "texts"):
+        np.save(tmp_path / f"{side}.npy", rng.normal(size=(40, 8)).astype(np.float32))
+    words = ["train", f"{tmp_path}/images.npy,{tmp_path}/texts.npy", "--method", "infonce", "--epochs", "1"]
+    assert main([*words, "--width", "8", "--quiet", "--out", str(tmp_path / "run")]) == 0
+    assert "No figures: the data have no dev or test split" in capsys.readouterr().out
+    shares = ["--dev-share", "0.2", "--test-share", "0.2", "--width", "8", "--quiet", "--out", str(tmp_path / "with")]
+    assert main([*words, *shares]) == 0
+    assert "No figures" not in capsys.readouterr().out

@@ -146,7 +146,7 @@ class ArrayPairs(EmbeddingCollection):
         return len(self.images)
 
     def ids(self, start: int, stop: int) -> list[str]:
-        return [f"pair {row}" for row in range(start, min(stop, len(self)))]
+        return [str(row) for row in range(start, min(stop, len(self)))]
 
     def image_names(self, start: int, stop: int) -> list[str]:
         return self.ids(start, stop) if self.image_ids is None else [str(name) for name in self.image_ids[start:stop]]

@@ -111,8 +111,7 @@ def run_train(options: argparse.Namespace) -> None:
     else:
         job, threads = job_of(options), options.threads
     leads = Team.joined().leads  # of several processes one speaks
-    if options.resume and RunFolder(folder).finished and leads:
-        print(f"{folder} was finished earlier; nothing is left to train.")
+    earlier = bool(options.resume) and RunFolder(folder).finished
     use_threads(threads)
     try:
         run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
@@ -121,6 +120,8 @@ def run_train(options: argparse.Namespace) -> None:
             print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
         raise
     if leads:
+        if earlier:
+            print(f"{folder} was finished earlier; nothing is left to train.")
         print(summary(run.result))
         print(f"Run folder: {run.path}")
 
@@ -262,6 +263,11 @@ def summary(result: dict[str, Any]) -> str:
     corrected = result.get("labels")
     if figures:
         lines.append(map_table(figures) if corrected else recall_table(figures))
+    else:
+        lines.append(
+            "No figures: the data have no dev or test split. Training with --dev-share 0.1 --test-share 0.1 keeps "
+            "images for them."
+        )
     found = result["detection"]
     if corrected and corrected["given_accuracy"] is not None:
         lines.append(

@@ -66,5 +66,5 @@ def check_shares(source: object, split: str, dev_share: float | None, test_share
     if plain_name(split) != "train" and {"dev": dev_share, "test": test_share}.get(plain_name(split)) is None:
         raise InputError(
             f"{source} has no split {split!r}, nor any other; ask for a share of its images instead (--dev-share, "
-            "--test-share), or leave the split out to have all of it"
+            "--test-share; a run is to be trained with these), or for the split train, which is all of it"
         )

@@ -36,7 +36,7 @@ def test_a_rotated_stretch_is_found_and_put_right(by, offset):
     right[START:STOP] = START + (np.arange(STOP - START) + by) % (STOP - START)
     assert fault.caption_from.tolist() == right[START:STOP].tolist()
     way = f"{abs(offset)} pair{'s' * (abs(offset) > 1)} {'further on' if offset > 0 else 'before it'}"
-    assert f"200 pairs in a row, from pair pair 300 (row {START}) to pair pair 499 (row 499)" in fault.sentence
+    assert f"200 pairs in a row, from pair 300 (row {START}) to pair 499 (row 499)" in fault.sentence
     assert f"stands {way}. Put back, " in fault.sentence
 
 

@@ -81,7 +81,8 @@ def told(collection: Collection, rows: IntArray, stretch: Stretch, p_match: Arra
         return Fault("mismatched-stretch", rows[places], sentence)
     gain = (
         f"{percent(stretch.better)} of these images fit their new caption better than the given one. "
-        "faults.parquet has the caption of each; the ends may be off by a few pairs"
+        "The list of faults (faults.parquet, or caption_from) has the caption of each; the ends may be off by a few "
+        "pairs"
     )
     caption_from = np.where(stretch.caption_from >= 0, rows[stretch.caption_from], -1)
     if stretch.offset is None:
