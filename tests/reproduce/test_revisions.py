@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from truepair.cli.main import main
-from truepair.errors import InputError
 from truepair.methods import METHODS
 from truepair.reproduce import __main__ as program
-from truepair.reproduce.cells import Cell, Context, Places
+from truepair.reproduce import cells
+from truepair.reproduce.cells import Cell, Context, Places, train
 from truepair.reproduce.records import keep_record, outdated, read_records
 from truepair.reproduce.render.markdown import of_versions
 from truepair.reproduce.runner import missing_cells, run_cells
@@ -46,20 +46,29 @@ def test_records_of_an_earlier_revision_are_told_from_those_of_now_and_of_other_
     )
 
 
-def test_a_run_of_an_earlier_revision_is_not_gone_on_with_nor_taken_for_one_of_now(tiny, tmp_path, changed, capsys):
-    (cell,) = grid(epochs=1)
+def test_a_run_of_an_earlier_revision_is_set_aside_and_not_gone_on_with(tiny, tmp_path, changed, capsys, monkeypatch):
+    (cell,), trained = grid(epochs=1), []
     results, places = tmp_path / "toy.jsonl", Places(tiny.parent, tmp_path / "runs")
     run_cells([cell], results, places, jobs=1)
     run = RunFolder(places.runs / "toy" / cell.name)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     changed()
-    with pytest.raises(InputError, match="earlier revision of the method infonce, .* move it away"):
-        run_cells([cell], results, places, jobs=1, anew=True)
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
-
-    run.result.unlink()  # as if it had been cut off
     assert main(["train", "--resume", str(run.path)]) == 2
     assert "another revision of the method infonce" in capsys.readouterr().err
+    for number in range(2):
+        for path, content in before.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if number:
+            run.result.unlink()  # as if it had been cut off
+        monkeypatch.setattr(cells, "truepair", lambda *words: trained.append(words))
+        train("tiny", [], run.path)
+        assert not run.path.exists()  # its place is free, and nothing of it is lost
+        aside = run.path.with_name(f"{run.path.name}-revision1{'-2' * number}")
+        for path, content in before.items():
+            there = aside / path.relative_to(run.path)
+            assert not there.exists() if number and path == run.result else there.read_bytes() == content
+    assert [words[0] for words in trained] == ["train"] * 2
 
 
 def test_a_run_and_an_ensemble_keep_the_revision(tiny, tmp_path, changed):

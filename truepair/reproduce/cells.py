@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from truepair.errors import InputError
 from truepair.methods import is_outdated
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder
@@ -71,20 +71,24 @@ class Context:
 
 
 def is_finished(run: RunFolder) -> bool:
-    """Whether its figures are there; an InputError where those are of an earlier revision of the method."""
-    if not run.finished:
-        return False
-    if is_outdated(method := run.read_config()["method"]):
-        raise InputError(
-            f"{run.path} is of an earlier revision of the method {method['name']}, which came to other figures; move "
-            "it away to run it again"
-        )
-    return True
+    """Whether its figures are there, and of today's revision of the method."""
+    return run.finished and not is_outdated(run.read_config().get("method") or {})
+
+
+def set_aside_outdated(run: RunFolder) -> None:
+    """Rename a run of an earlier revision of its method, finished or not, to `NAME-revisionN`: its place is free."""
+    method = (run.read_config().get("method") or {}) if run.config.exists() else {}
+    if not is_outdated(method):
+        return
+    name = f"{run.path.name}-revision{method.get('revision', 1)}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    run.path.rename(next(path for each in names if not (path := run.path.with_name(each)).exists()))
 
 
 def train(source: str, options: list[str], path: Path) -> RunFolder:
     """A finished run of `truepair train`: begun, gone on with, or there already."""
     folder = RunFolder(path)
+    set_aside_outdated(folder)
     if not is_finished(folder):
         begin = [source, *options, "--out", str(path), "--threads", "1"]
         truepair("train", *(["--resume", str(path)] if folder.config.exists() else begin), "--quiet")

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from truepair.errors import InputError
-from truepair.reproduce.cells import Cell, Context, Places, Record, is_finished
+from truepair.reproduce.cells import Cell, Context, Places, Record, is_finished, set_aside_outdated
 from truepair.reproduce.processes import truepair
 from truepair.reproduce.training import trained_record
 from truepair.training.run_folder import RunFolder
@@ -76,6 +76,7 @@ def limit_cells(
 
 def measure_told(at: Context, told: str, base: str, name: str, places: Places) -> Record:
     run = RunFolder(places.runs / at.table / name)
+    set_aside_outdated(run)
     if not is_finished(run):
         like = at.trained(f"{at.table}/{base}", places)
         truepair(told, str(like.path), "--out", str(run.path), module="truepair.reproduce.limits")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from truepair.errors import DivergedError
-from truepair.methods import revision_of
 from truepair.reproduce.cells import Cell, Context, Places, Record, train
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder, read_lines
@@ -110,10 +109,9 @@ def record_of(run: RunFolder, outcome: Record) -> Record:
 
 def methods_of(runs: list[RunFolder]) -> Record:
     """The methods that several runs are of, each once, with its revision."""
-    found = [
-        {"name": name, **revision_of(name)} for name in sorted({run.read_config()["method"]["name"] for run in runs})
-    ]
-    return {"methods": found}
+    kept = [run.read_config()["method"] for run in runs]
+    found = {each["name"]: {key: each[key] for key in ("name", "revision") if key in each} for each in kept}
+    return {"methods": [found[name] for name in sorted(found)]}
 
 
 def cost_of(runs: list[RunFolder]) -> Record:
