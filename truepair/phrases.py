@@ -54,6 +54,14 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int) else printable(str(value))
 
 
+def wrong_share_sentence(share: float, error: float) -> str:
+    """The estimate of how many class labels are wrong at random, with its interval."""
+    return (
+        f"Share of labels that are wrong at random, by linear models that have not learned them: {percent(share)} "
+        f"(95 % interval {percent_span(max(0.0, share - 1.96 * error), min(1.0, share + 1.96 * error))})"
+    )
+
+
 def are(number: int) -> str:
     return "is" if number == 1 else "are"
 

@@ -128,7 +128,7 @@ SETTINGS = {
 }
 
 
-REVISIONS = {"truepair": 3}
+REVISIONS = {"truepair": 3, "uot-rcl": 2}
 """Those above 1 of the methods. Who changes a curve raises the revision in `METHODS`, and here."""
 
 

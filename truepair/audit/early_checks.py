@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from truepair.audit.export.folder import check_export
@@ -66,6 +67,12 @@ def check_request(
         raise InputError(f"{name} holds embeddings, which are scored as they are; leave out --run")
     if embedded and noise:
         raise InputError(f"{name} holds embeddings; a trial with noise needs pairs with features. Leave out --noise")
+    if embedded or run is not None:
+        why = f"{name} holds embeddings, which are scored as they are" if embedded else f"{run} is trained already"
+        for each in fields(crossfit):
+            if each.name != "device" and getattr(crossfit, each.name) != each.default:
+                option = f"--{each.name}".replace("_", "-")
+                raise InputError(f"{option} is for models that an audit trains, and {why}; leave it out")
     if not embedded and options.engine != "local":
         raise InputError(f"--engine {options.engine} scores embeddings, and {name} has none; leave it out")
     if not embedded and run is None:
@@ -90,10 +97,27 @@ def check_request(
 
 
 def check_method(name: str) -> None:
-    """Refuse a method that cannot train the models of cross-fitting: unknown, or of class labels instead of pairs."""
-    from truepair.methods import METHODS, learns_from_labels
+    """Refuse a method that cannot train the models of cross-fitting.
 
-    fitting = [method for method in METHODS if not learns_from_labels(method)]
-    if name not in fitting:
-        why = "learns from class labels" if name in METHODS else "is unknown"
+    Raises:
+        InputError: it is unknown, learns from class labels, from pairs that are known to match, or from what an encoder
+            says that is trained already.
+    """
+    from truepair.methods import METHODS
+
+    why = why_not(name) if name in METHODS else "is unknown"
+    if why:
+        fitting = [method for method in METHODS if not why_not(method)]
         raise InputError(f"method {name!r} {why}; the models of an audit are trained by {', '.join(fitting)}")
+
+
+def why_not(name: str) -> str:
+    """Why the models of an audit cannot be trained by a method; empty where they can."""
+    from truepair.methods import build_method
+
+    method = build_method(name)
+    if method.learns_from_labels:
+        return "learns from class labels"
+    if method.least_trusted:
+        return "learns from pairs that are known to match"
+    return "begins with an encoder that is trained already" if method.trusts_the_start else ""

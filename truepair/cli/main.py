@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from truepair import __version__
 from truepair.cli.analyse import add_analyse
@@ -65,9 +66,16 @@ def one_line(
     return f"truepair: warning: {message}\n"
 
 
+class Parser(argparse.ArgumentParser):
+    """Takes options by their whole names: `--split` is not short for `--split-seed`. So do the parsers of commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+
 def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of every command; the help of `train` shows what belongs to the method and engine in `arguments`."""
-    parser = argparse.ArgumentParser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
+    parser = Parser(prog="truepair", description="Retrieval from partly mismatched image–text pairs.")
     parser.add_argument("--version", action="version", version=f"truepair {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (add_demo, add_audit, add_decisions):

@@ -18,6 +18,7 @@ from truepair.engines.config import EngineConfig
 from truepair.errors import InputError
 from truepair.methods import DEFAULT, METHODS
 from truepair.option import idle_beside
+from truepair.phrases import wrong_share_sentence
 from truepair.training.config import TrainingConfig
 
 DESCRIPTION = """\
@@ -277,6 +278,9 @@ def summary(result: dict[str, Any]) -> str:
             if found["auroc"] is not None
             else f"Labels right: all as given, {100 * corrected['corrected_accuracy']:.1f} % corrected"
         )
+    if corrected:
+        wrong = result.get("wrong_label_share")
+        lines += [wrong_share_sentence(**wrong)] if wrong else []
         return "\n".join(lines)
     if found is not None and found["auroc"] is not None:
         lines.append(

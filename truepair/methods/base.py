@@ -235,16 +235,29 @@ class BatchLoss:
 
 
 @dataclass(frozen=True)
+class WrongShare:
+    """An estimate of the share of class labels that are wrong at random, in [0, 1], and its standard error.
+
+    Labels that are wrong in a way that depends on their class are not among them.
+    """
+
+    share: float
+    error: float
+
+
+@dataclass(frozen=True)
 class LabelBeliefs:
     """What a method believes about the class of every pair.
 
     Attributes:
         distribution: how probable each class is held to be, (N, K), rows sum to one.
         confidence: how sure that is, (N,) in [0, 1].
+        wrong: an estimate of the share of given labels that are wrong; None: there is none.
     """
 
     distribution: Tensor
     confidence: Tensor
+    wrong: WrongShare | None = None
 
 
 class Method(ABC):

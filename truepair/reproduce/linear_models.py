@@ -15,7 +15,7 @@ from truepair.data.config import DataConfig
 from truepair.data.pairs import BoolArray
 from truepair.errors import InputError
 from truepair.methods.base import EpochPosition
-from truepair.methods.truepair.first_labels import DIVISIONS, InputVectors
+from truepair.methods.truepair.first_labels import DIVISIONS, PairVectors
 from truepair.methods.truepair.method import TruePair
 from truepair.methods.truepair.options import TruePairConfig
 from truepair.reproduce.cells import Record
@@ -52,7 +52,7 @@ class LinearModelsAlone(TruePair):
         raise Found(measured(self.inputs, self.mismatched, self.config.temperature, position.batch_size))
 
 
-def measured(inputs: InputVectors, mismatched: BoolArray, temperature: float, batch_size: int) -> Record:
+def measured(inputs: PairVectors, mismatched: BoolArray, temperature: float, batch_size: int) -> Record:
     """Estimates of π by divisions, alone and five together; AUROC by rounds of weights; whether labels are taken."""
     labels = inputs.first_labels(temperature=temperature, batch_size=batch_size)
     if labels is None:

@@ -294,7 +294,8 @@ class Assembly:
         best = load_model(self.folder.model, type(self.setup.model))
         best.engine.to(self.device)
         write_pair_table(self.folder.pairs, self.pairs, self.method, self.state.memory)
-        share = self.method.mismatch_share(self.state.memory)
+        share, beliefs = self.method.mismatch_share(self.state.memory), self.method.label_beliefs(self.state.memory)
+        wrong = None if beliefs is None else beliefs.wrong
         result = {
             "method": self.method.name,
             "pairs": len(self.pairs),
@@ -305,6 +306,7 @@ class Assembly:
             "test": self.score(best, self.test) if self.test is not None else None,
             **self.score_memory(),
             **({"mismatch_share": asdict(share)} if share is not None else {}),
+            **({"wrong_label_share": asdict(wrong)} if wrong is not None else {}),
             **({"warnings": self.warnings} if self.warnings else {}),
         }
         facts = {**result, "data": self.pairs.name, "training": self.setup.training.saved()}

@@ -1,6 +1,5 @@
 """Held-out first labels of our own method: where they are taken, what they change, and that a resumed run has them."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair import first_labels
-from truepair.methods.truepair.first_labels import FirstLabels, InputVectors
+from truepair.methods.truepair.first_labels import FirstLabels, PairVectors
 from truepair.methods.truepair.method import SHARE, TOLD, uppermost
 from truepair.training.setup import Setup
 
@@ -114,7 +113,7 @@ def test_a_method_that_was_stopped_while_it_looked_begins_anew(many, tmp_path, h
     whole, method, add = (
         fit(many, tmp_path / "whole", 0.7, epochs=1),
         build_method("truepair", PIECES),
-        InputVectors.add,
+        PairVectors.add,
     )
 
     def stopping(self, forward):
@@ -124,7 +123,7 @@ def test_a_method_that_was_stopped_while_it_looked_begins_anew(many, tmp_path, h
             raise Stop
 
     stopping.left = True
-    monkeypatch.setattr(InputVectors, "add", stopping)
+    monkeypatch.setattr(PairVectors, "add", stopping)
     with pytest.raises(Stop):
         fit(many, tmp_path / "cut", 0.7, method=method, epochs=1)
     again = fit(many, tmp_path / "cut", 0.7, method=method, epochs=1, resume=True)
@@ -243,51 +242,3 @@ def test_the_uppermost_with_ties():
     assert uppermost(label, 0.4).tolist() == [0, 1, 1, 1, 0]
     assert uppermost(label, 0.0).tolist() == [0] * 5 and uppermost(label, 1.0).tolist() == [1] * 5
     assert uppermost(label, 0.09).tolist() == [0] * 5
-
-
-class Batches:
-    """Pairs in batches of an order of its own, through an engine that gives vectors or has only its encodings."""
-
-    def __init__(self, images, texts, rows, encoded):
-        self.images, self.texts, self.rows, self.encoded = images, texts, rows, encoded
-
-    def forward(self, ids):
-        images, texts = (torch.from_numpy(side[ids]) for side in (self.images, self.texts))
-
-        class Engine:
-            input_vectors = lambda _, a, b: None if self.encoded else ([images[:, :5], images[:, 5:]], [texts])  # noqa: E731
-            image_vectors = text_vectors = lambda _, encoded: encoded
-
-        network = type("Network", (), {"engine": Engine(), "images": images, "texts": texts})()
-        batch = type("Batch", (), {"ids": torch.from_numpy(ids), "images": None, "texts": None})()
-        batch.image_rows = torch.from_numpy(self.rows[ids])
-        return type("Forward", (), {"batch": batch, "networks": [network]})()
-
-
-@pytest.mark.parametrize("encoded", [True, False])
-@pytest.mark.parametrize("sample", [100, 4096])
-def test_vectors_lie_at_their_ids_whatever_the_order(monkeypatch, encoded, sample):
-    """Distances are those of the given numbers, each divided by the square root of its standard deviation among the
-    first pairs, in units of their spread; what does not vary counts for nothing.
-    """
-    monkeypatch.setattr(first_labels, "SAMPLE", sample)
-    rng = np.random.default_rng(0)
-    images, texts = (
-        (rng.normal(size=(400, width)) * np.geomspace(0.1, 10, width)).astype(np.float32) for width in (9, 7)
-    )
-    texts[:, 2] = 1e4 + 0.02 * rng.normal(size=400)  # twenty roundings of single precision
-    rows = rng.permutation(400)
-    batches, found = Batches(images, texts, rows, encoded), InputVectors(400)
-    parts = np.array_split(rng.permutation(400), 9)
-    for ids in parts:
-        found.add(batches.forward(ids))
-    assert np.array_equal(found.image_rows, rows)
-    first = np.concatenate(parts[:3] if sample == 100 else parts)
-    deviation = [math.sqrt(sum((x - column.mean()) ** 2 for x in column) / len(first)) for column in texts[first].T]
-    weights = [0 if k == 2 else each**-0.5 for k, each in enumerate(deviation)]
-    side, weighted = found.texts.finished(), texts.astype(float) * weights
-    distance = np.linalg.norm(side[:50, None] - side[None, :50], axis=2)
-    expected = np.linalg.norm(weighted[:50, None] - weighted[None, :50], axis=2)
-    np.testing.assert_allclose(distance, distance.sum() / expected.sum() * expected, atol=1e-3)
-    assert np.square(side - side.mean(axis=0)).sum(axis=1).mean() == pytest.approx(1, abs=0.2)
-    assert found.images.finished().shape == (400, 9)

@@ -41,10 +41,13 @@ def columns_of_a_run(pairs=30, seed=0):
     }
 
 
-def write_run(folder, columns, **config):
+RESULT = ("method", "pairs", "best_epoch", "dev", "test", "division", "detection")
+
+
+def write_run(folder, columns, result={}, **config):  # noqa: B006
     folder.mkdir(parents=True)
     kept = {"method": {"name": "uot-rcl"}, "classes": CLASSES, "training": {"seed": 0}, "data": None, **config}
     (folder / "config.json").write_text(json.dumps(kept))
     parquet.write_table(arrow_table(columns), folder / "pairs.parquet")
-    (folder / "result.json").write_text("{}")
+    (folder / "result.json").write_text(json.dumps(dict.fromkeys(RESULT) | result))
     return folder

@@ -23,7 +23,7 @@ from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
 from truepair.methods.pair_field import PairField
-from truepair.methods.truepair.first_labels import InputVectors
+from truepair.methods.truepair.first_labels import PairVectors
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
@@ -74,7 +74,7 @@ class TruePair(Method):
         super().__init__(config)
         self.auxiliary = AuxiliaryTeachers(config)
         self.reads_beside = config.partners == "proposed"
-        self.inputs: InputVectors | None = None  # of all pairs, until the first labels are made of them
+        self.inputs: PairVectors | None = None  # of all pairs, until the first labels are made of them
         self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
 
     @property
@@ -123,7 +123,7 @@ class TruePair(Method):
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         if self.begins(position):
-            self.inputs = self.inputs or InputVectors(memory.count)
+            self.inputs = self.inputs or PairVectors(memory.count)
             self.inputs.add(forward)
         else:
             self.see_disbelieved(forward, memory)

@@ -27,6 +27,7 @@ PRINTED = Preset(
         "relation_weight": 0.4,
         "pair_weight": 0.0,
         "confident": "consistent",
+        "held_out_weight": 0.0,
         "keep_labels": False,
     },
     training=LABEL_TRAINING,
@@ -45,6 +46,7 @@ PRINTED = Preset(
         "method.doubt_from": "where nearly all labels are right, correcting costs more than it saves",
         "method.doubt_to": "where nearly all labels are right, correcting costs more than it saves",
         "method.class_prior": "classes are not of one size, and noise makes the given sizes alike",
+        "method.held_out_weight": "a network learns wrong labels by heart; models that have not learned them tell more",
         "method.pair_weight": "matches of the transport alone are hardly better than chance early on",
     },
     silent=(

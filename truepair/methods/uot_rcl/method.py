@@ -8,17 +8,19 @@ pairs of one class are drawn together and not only a pair's two sides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.class_costs import corrected_labels, label_cost, running_targets
+from truepair.correspondence.class_noise import ClassNoise
 from truepair.correspondence.confident import confident_pairs
 from truepair.losses.clustering import soft_cross_entropy
 from truepair.losses.relation import relation_alignment, relation_cost, relations
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, Stage
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, LabelBeliefs, Stage, WrongShare
+from truepair.methods.input_vectors import InputVectors
 from truepair.methods.labels import LabelMethod
 from truepair.methods.uot_rcl.as_printed import PRINTED
 from truepair.methods.uot_rcl.options import UOTRCLConfig
@@ -27,6 +29,8 @@ from truepair.seeding import generator
 from truepair.transport import sinkhorn
 
 NEIGHBOUR_SHARE = 0.005  # of all pairs (section V-B)
+WRONG = "wrong_labels"
+HELD_OUT = "held_out_distribution"
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,8 @@ class UOTRCL(LabelMethod):
     The defaults deviate from the paper where it was seen to pay (docs/results/labels.md): votes of both modalities
     count the same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as
     matched in L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left
-    to see (`doubt`, `confirmed`). `as_printed` has the paper's own.
+    to see (`doubt`, `confirmed`). What is said of the labels is mostly what linear models say that have not learned
+    them (`label_distribution`); nothing is trained with that. `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
@@ -67,17 +72,50 @@ class UOTRCL(LabelMethod):
         memory.register("targets", self.given.one_hot())
         memory.register("confident", 0.0)
         self.bank: FeatureBank | None = None
+        self.inputs: InputVectors | None = None  # of all pairs, until the linear models are made of them
+        if self.config.held_out_weight:
+            memory.register(HELD_OUT, self.given.one_hot())
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         check_epochs("UOT-RCL", epochs, self.config.warm_up_epochs, "to correct labels")
         return super().stages(epochs, decay_after)
 
+    # Before the first epoch: linear models that have not learned the labels
+
+    def begins(self, position: EpochPosition) -> bool:
+        return self.config.held_out_weight > 0 and position.overall == 1
+
+    def ask_linear_models(self, memory: CorrespondenceMemory) -> dict[str, float]:
+        """What they say of the labels, and how many are wrong; nothing where too little can be told."""
+        if self.inputs is None:  # nothing was surveyed
+            return {}
+        inputs, self.inputs = self.inputs, None
+        labels, classes = self.given.labels.numpy(), self.given.count
+        found = ClassNoise.of(inputs.sides, inputs.image_rows, labels, classes, seed=0)
+        if found is None:
+            return {}
+        memory.write(HELD_OUT, None, torch.from_numpy(found.posterior))
+        wrong = found.wrong
+        memory.note(WRONG, torch.tensor(wrong, dtype=torch.float64))
+        return dict(zip(("wrong_labels", "wrong_labels_error"), wrong, strict=True))
+
     # Before an epoch: all pairs are encoded, then their labels corrected (section IV-A and B)
 
     def surveys(self, position: EpochPosition) -> bool:
+        return self.begins(position) or self.corrects(position)
+
+    def corrects(self, position: EpochPosition) -> bool:
         return bool(position.epoch > self.config.warm_up_epochs)
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        if self.begins(position):
+            self.inputs = self.inputs or InputVectors(memory.count)
+            self.inputs.add(forward)
+        if self.corrects(position):
+            self.encode(forward, memory)
+
+    def encode(self, forward: Forward, memory: CorrespondenceMemory) -> None:
+        """Keep encodings and class probabilities of a batch."""
         network, ids = forward.networks[0], forward.batch.ids
         if self.bank is None:
             width = network.images.shape[1]
@@ -90,8 +128,11 @@ class UOTRCL(LabelMethod):
         self.bank.predicted[where] = (logits[0] + logits[1]).argmax(dim=1)
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        if not self.surveys(position):
-            return {}
+        scalars = self.ask_linear_models(memory) if self.begins(position) else {}
+        return scalars | self.correct(position, memory) if self.corrects(position) else scalars
+
+    def correct(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """The corrected labels of this epoch, from what all pairs are encoded as."""
         assert self.bank is not None
         config, bank, self.bank = self.config, self.bank, None
         device = bank.images.device
@@ -177,7 +218,7 @@ class UOTRCL(LabelMethod):
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         logits, ids = self.logits(forward), forward.batch.ids
-        corrects = self.surveys(position)
+        corrects = self.corrects(position)
         if not corrects:
             self.remember_prediction(logits, forward, memory)
         given = not corrects or self.config.keep_labels
@@ -217,9 +258,22 @@ class UOTRCL(LabelMethod):
     # What is believed
 
     def label_distribution(self, memory: CorrespondenceMemory) -> Tensor:
-        """The corrected labels; what was not transported is the given label as far as the warm-up confirms such labels.
+        """What the held-out models say, where they tell, and the corrected labels for the rest of the weight."""
+        own = self.transported_distribution(memory)
+        weight = self.config.held_out_weight
+        return torch.lerp(own, memory.read(HELD_OUT), weight) if memory.has_noted(WRONG) else own
 
-        The rest of it goes where the transported part of the pair went.
+    def label_beliefs(self, memory: CorrespondenceMemory) -> LabelBeliefs:
+        found = super().label_beliefs(memory)
+        if not memory.has_noted(WRONG):
+            return found
+        return replace(found, wrong=WrongShare(*memory.noted(WRONG).tolist()))
+
+    def transported_distribution(self, memory: CorrespondenceMemory) -> Tensor:
+        """The corrected labels, (N, K), rows sum to one.
+
+        What was not transported is the given label as far as the warm-up confirms such labels. The rest of it goes
+        where the transported part of the pair went.
         """
         plan = memory.read("label_distribution")
         moved = plan.sum(dim=1, keepdim=True)
@@ -228,5 +282,9 @@ class UOTRCL(LabelMethod):
         return plan + (1 - moved).clamp(min=0) * torch.lerp(went, given, self.confirmed(memory))
 
     def confidence(self, memory: CorrespondenceMemory) -> Tensor:
-        """The share of a pair's label that was transported, (N,) in [0, 1]."""
+        """How sure the most probable class is; without held-out models the share of the label that was transported,
+        (N,) in [0, 1].
+        """
+        if memory.has_noted(WRONG):
+            return super().confidence(memory)
         return memory.read("label_distribution").sum(dim=1).clamp(0, 1)

@@ -79,6 +79,12 @@ class UOTRCLConfig(Options):
     confident: Literal["consistent", "random"] = option(
         "consistent", "confident pairs: where both modalities agree; random: the paper's ablation"
     )
+    held_out_weight: float = option(
+        0.75,
+        "share of linear models that have not learned the labels in what is said of these, the corrected labels being "
+        "the rest; training is the same (the paper: 0)",
+        **SHARE,
+    )
     keep_labels: bool = option(False, "the labels as given in place of corrected ones (the ablation of L_PLC)")
 
     def __post_init__(self) -> None:

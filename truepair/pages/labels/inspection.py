@@ -165,6 +165,7 @@ class Inspection:
     Attributes:
         name, method, split: of the run, and the split the model is looked at with.
         record: as `label_record`.
+        wrong: `share` and standard `error` of the run's estimate of how many labels are wrong; None: it has none.
         against: what the rows of the next two are: `true` labels, or `given` ones where the truth is unknown.
         counts: (K, K) pairs by that label (row) and corrected label (column).
         heat: (K, K) mean corrected distribution by that label; NaN for classes without pairs.
@@ -178,6 +179,7 @@ class Inspection:
     split: str
     table: LabelTable
     record: Record
+    wrong: dict[str, float] | None
     against: str
     counts: IntArray
     heat: Array
@@ -227,6 +229,7 @@ def inspect_labels(
         split=split,
         table=table,
         record=label_record(table.given, table.distribution, table.truth),
+        wrong=folder.read_result().get("wrong_label_share"),
         against="given" if table.truth is None else "true",
         counts=confusion(table.corrected, reference, len(table.classes)),
         heat=mean_distribution(table.distribution, reference),

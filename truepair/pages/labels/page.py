@@ -12,6 +12,7 @@ from truepair.pages.kit.pictures import Album, Picture, pixels_of, png_source
 from truepair.pages.labels import figures
 from truepair.pages.labels.inspection import HITS, QUERIES, Inspection
 from truepair.pages.labels.table import suspect_facts
+from truepair.phrases import wrong_share_sentence
 
 MOST_MOVES = 15
 
@@ -27,6 +28,7 @@ def render_page(found: Inspection, *, top: int) -> str:
         "labels/page.html",
         found=found,
         record=found.record,
+        wrong_share=wrong_share_sentence(**found.wrong) if found.wrong else None,
         classes=table.classes,
         size=len(table),
         changed=int((table.given != table.corrected).sum()),

@@ -15,7 +15,7 @@ from truepair.pages.kit.folder import make_folder
 from truepair.pages.kit.page import clipped
 from truepair.pages.labels.inspection import Inspection, Trained
 from truepair.pages.labels.table import LabelTable, suspect_facts
-from truepair.phrases import Rows
+from truepair.phrases import Rows, wrong_share_sentence
 
 TABLE, FACTS, PAGE = "labels.parquet", "labels.json", "index.html"
 SCORE = "confidence × (1 − label_belief)"
@@ -81,6 +81,7 @@ def facts_of(found: Inspection, *, top: int) -> dict[str, Any]:
         "pairs": len(table),
         "classes": list(table.classes),
         "record": found.record,
+        "wrong_label_share": found.wrong,
         "score": SCORE,
         "suspicious": [suspect_facts(table, int(row)) for row in table.order[:top]],
         "against": found.against,
@@ -139,4 +140,6 @@ def summary(found: Inspection) -> str:
             f" Right: {100 * record['given_accuracy']:.1f} % as given → {100 * record['corrected_accuracy']:.1f} % "
             f"corrected; {record['repaired']:,} repaired, {record['spoiled']:,} spoiled."
         )
+    if found.wrong is not None:
+        text += f" {wrong_share_sentence(**found.wrong)}."
     return text
