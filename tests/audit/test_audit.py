@@ -19,6 +19,7 @@ from tests.audit.small_audits import (
 )
 from truepair.audit import AuditOptions, CrossFitting
 from truepair.audit.result import INDICATORS
+from truepair.audit.scoring import cross_fitting
 from truepair.errors import InputError, RunFolderError
 
 
@@ -97,7 +98,11 @@ def test_proposals_and_engine_may_change_and_nothing_else(audited, tiny):
         (pairs, {"options": AuditOptions(bank=32)}, "options.bank = 64, now it is 32"),
         (pairs, {"options": AuditOptions(bank=64, seed=1)}, "options.seed = 0, now it is 1"),
         (pairs, {"crossfit": CrossFitting(folds=3, epochs=2, width=16)}, "options.folds = 2, now it is 3"),
-        (ArrayCollection(*random_pairs(80, 8)), {}, "scored_by = 'cross-fitting', now it is 'embeddings'"),
+        (
+            ArrayCollection(*random_pairs(80, 8)),
+            {"crossfit": CrossFitting()},
+            "scored_by = 'cross-fitting', now it is 'embeddings'",
+        ),
     ]
     for data, change, message in refused:
         with pytest.raises(RunFolderError, match=f"holds an audit (with )?{message}; nothing was changed"):
@@ -105,6 +110,37 @@ def test_proposals_and_engine_may_change_and_nothing_else(audited, tiny):
     assert contents(out) == before
     again = truepair.audit(pairs, out, options=AuditOptions(bank=64, rematch=1), crossfit=crossfit, progress=False)
     assert len(again.rematch.rows) <= 1
+
+
+def test_a_refused_audit_does_not_stand_in_the_way_of_the_corrected_one(tiny, tmp_path):
+    """Seen with a method whose warm-up is longer than the training, and with more folds than images."""
+    pairs, out = truepair.load(tiny), tmp_path / "out"
+    refused = (
+        (CrossFitting(method="disncl", epochs=1, width=16), "more epochs than the 5"),
+        (CrossFitting(folds=1000), "cannot be dealt out to 1000 folds"),
+    )
+    for crossfit, message in refused:
+        with pytest.raises(InputError, match=message):
+            truepair.audit(pairs, out, crossfit=crossfit, progress=False)
+        assert contents(out).keys() <= {"work/lock"}
+    truepair.audit(pairs, out, **QUICK_OPTIONS, progress=False)
+
+
+def test_what_was_trained_before_a_refusal_is_kept(tiny, tmp_path, monkeypatch):
+    pairs, out, train_fold = truepair.load(tiny), tmp_path / "out", cross_fitting.train_fold
+
+    def second_refused(folds, fold, *more, **named):
+        if fold == 1:
+            raise InputError("no second model")
+        return train_fold(folds, fold, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cross_fitting, "train_fold", second_refused)
+        with pytest.raises(InputError, match="no second model"):
+            truepair.audit(pairs, out, **QUICK_OPTIONS, progress=False)
+    kept = {name for name in contents(out) if name.endswith("model.safetensors")}
+    assert kept == {"work/crossfit/fold0/model.safetensors"} and (out / "work" / "audit.json").exists()
+    truepair.audit(pairs, out, **QUICK_OPTIONS, progress=False)
 
 
 def test_work_may_be_deleted_once_it_is_finished(tiny, tmp_path):

@@ -88,8 +88,7 @@ def audit(
     scorer, told = scorer_for(collection, run, options, crossfit, made), Progress(progress, say)
     with workplace(out) as folder, folder.owned():
         identity = identity_of(scorer, run)
-        folder.begin(identity)
-        with told.step("score"):
+        with folder.refusable(identity), told.step("score"):
             scored = scorer.score(folder.work / scorer.folder, progress=told)
         with told.step("verdict"):
             verdict, found = verdict_of_scored(scored, seed=options.seed), None

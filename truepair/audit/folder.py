@@ -7,6 +7,7 @@ was made with: `work/` may be deleted then. A folder that holds anything else is
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +105,19 @@ class AuditFolder:
                         "audit"
                     )
         write_json_atomically(self.mark, wanted)
+
+    @contextmanager
+    def refusable(self, identity: dict[str, Any]) -> Iterator[None]:
+        """`begin`; where the block is refused with nothing trained or scored yet, a corrected audit may begin here."""
+        fresh = not self.begun and self.finished() is None
+        self.begin(identity)
+        try:
+            yield
+        except InputError:
+            if fresh and not any(self.work.rglob("*.safetensors")):
+                shutil.rmtree(self.work / "crossfit", ignore_errors=True)
+                self.mark.unlink()
+            raise
 
 
 def identity_of(scorer: Scorer, run: Path | None) -> dict[str, Any]:
