@@ -226,6 +226,16 @@ def test_a_made_run_without_truth_or_data(tmp_path, capsys):
     assert facts["against"] == "given"
     assert facts["record"]["changed"] == 5
     assert facts["record"]["corrected_accuracy"] is None
+    assert facts["wrong_label_share"] is None and "wrong at random" not in shown
+
+
+def test_the_estimate_of_wrong_labels_is_told(tmp_path, capsys):
+    share = {"share": 0.25, "error": 0.02}
+    run = write_run(tmp_path / "run", columns_of_a_run(), {"wrong_label_share": share})
+    labels(run)
+    told = "wrong at random, by linear models that have not learned them: 25 % (95 % interval 21–29 %)."
+    assert told in capsys.readouterr().out
+    assert json.loads((run / "labels" / "labels.json").read_text())["wrong_label_share"] == share
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import torch
 import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_resume import Stop, assert_same_run, stopped_after
+from truepair.cli.train import summary
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.class_noise import ClassNoise
 from truepair.correspondence.memory import GivenClasses
@@ -46,6 +47,7 @@ def test_the_share_of_wrong_labels_is_told(run):
     assert found["share"] == pytest.approx(WRONGS, abs=3 * found["error"]) and found["error"] < 0.05
     assert run.metrics[0]["wrong_labels"] == pytest.approx(found["share"])
     assert "wrong_labels" not in run.metrics[1]
+    assert "Share of labels that are wrong at random, by linear models" in summary(run.result)
 
 
 def test_training_is_the_same_without_and_less_is_told(run, tmp_path):
