@@ -16,12 +16,15 @@ from PIL import Image
 
 import truepair
 from truepair.cli.main import main
+from truepair.data.collection import EmbeddingCollection
 from truepair.data.formats.scenes import source as scenes
 from truepair.data.selection import Selection
 
 IMAGES, CAPTIONS = 36, 2
 WORDS = ["red", "green", "blue", "small", "large", "round", "square", "cat", "dog", "house"]
-QUICK = ["--folds", "2", "--epochs", "1", "--width", "8", "--batch-size", "32", "--bank", "16", "--rematch", "0"]
+QUICK = ["--bank", "16", "--rematch", "0"]
+FITTED = ["--folds", "2", "--epochs", "1", "--width", "8", "--batch-size", "32"]
+"""Of the models that an audit trains, where the data are no embeddings."""
 TRAIN = ["--epochs", "2", "--batch-size", "32", "--width", "8", "--minimum-count", "1", "--quiet"]
 
 
@@ -240,6 +243,7 @@ def test_describe_train_audit_export_train(
         "--out",
         str(tmp_path / "audit"),
         *QUICK,
+        *([] if isinstance(truepair.open(source), EmbeddingCollection) else FITTED),
         "--keep",
         "0",
         "--export",
