@@ -126,6 +126,14 @@ def test_a_refused_audit_does_not_stand_in_the_way_of_the_corrected_one(tiny, tm
     truepair.audit(pairs, out, **QUICK_OPTIONS, progress=False)
 
 
+def test_refused_embeddings_do_not_stand_in_the_way_of_others(tmp_path):
+    images, texts = random_pairs(80, 8)
+    with pytest.raises(InputError, match="none of the 80 pairs can be scored"):
+        truepair.audit(ArrayCollection(images, np.zeros_like(texts)), tmp_path / "out", progress=False)
+    assert contents(tmp_path / "out").keys() <= {"work/lock"}
+    truepair.audit(ArrayCollection(images, texts), tmp_path / "out", progress=False)
+
+
 def test_what_was_trained_before_a_refusal_is_kept(tiny, tmp_path, monkeypatch):
     pairs, out, train_fold = truepair.load(tiny), tmp_path / "out", cross_fitting.train_fold
 

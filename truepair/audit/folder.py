@@ -115,7 +115,8 @@ class AuditFolder:
             yield
         except InputError:
             if fresh and not any(self.work.rglob("*.safetensors")):
-                shutil.rmtree(self.work / "crossfit", ignore_errors=True)
+                for scorer in (path for path in self.work.iterdir() if path.is_dir()):
+                    shutil.rmtree(scorer)
                 self.mark.unlink()
             raise
 

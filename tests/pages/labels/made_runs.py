@@ -44,10 +44,10 @@ def columns_of_a_run(pairs=30, seed=0):
 RESULT = ("method", "pairs", "best_epoch", "dev", "test", "division", "detection")
 
 
-def write_run(folder, columns, result={}, **config):  # noqa: B006
+def write_run(folder, columns, result=None, **config):
     folder.mkdir(parents=True)
     kept = {"method": {"name": "uot-rcl"}, "classes": CLASSES, "training": {"seed": 0}, "data": None, **config}
     (folder / "config.json").write_text(json.dumps(kept))
     parquet.write_table(arrow_table(columns), folder / "pairs.parquet")
-    (folder / "result.json").write_text(json.dumps(dict.fromkeys(RESULT) | result))
+    (folder / "result.json").write_text(json.dumps(dict.fromkeys(RESULT) | (result or {})))
     return folder
