@@ -18,6 +18,7 @@ import torch
 
 from benchmarks import (
     bench_audit,
+    bench_class_noise,
     bench_disncl,
     bench_encoders,
     bench_evaluation,
@@ -57,6 +58,10 @@ BENCHMARKS: dict[str, tuple[str, Any]] = {
         bench_audit,
     ),
     "first-labels": ("Held-out scores of pairs by cross-fitted CCA, 512 and 256 numbers a side", bench_first_labels),
+    "class-noise": (
+        f"What linear models that have not learned the labels say of them, {bench_class_noise.CLASSES} classes",
+        bench_class_noise,
+    ),
     "encoders": ("Encoders of pictures: 256 drawings of 224 x 224 as JPEG", bench_encoders),
     "index": (f"An index of vectors of width {bench_index.WIDTH}", bench_index),
     "serve": ("Words searched for over HTTP, server and clients on one machine", bench_serve),
