@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
-from truepair.cli.options import add_option, add_options, given_options
+from truepair.cli.options import add_option, add_options, errors_name_options, flags_of, given_options
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading, use_threads
 from truepair.errors import InputError
 
@@ -79,6 +79,12 @@ def add_audit(commands: Any) -> None:
 
 
 def run_audit(options: argparse.Namespace) -> None:
+    """An error names the options that it is of."""
+    with errors_name_options(flags_of(AuditOptions) | flags_of(CrossFitting)):
+        audit(options)
+
+
+def audit(options: argparse.Namespace) -> None:
     """Open, audit, write, print the summary."""
     from truepair.audit.early_checks import check_request
     from truepair.audit.folder import AuditFolder

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.options import add_options, given_options
+from truepair.cli.options import add_options, errors_name_options, flags_of, given_options
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
 from truepair.data.config import Extraction, Reading
 from truepair.data.features.options import FeatureOptions
@@ -37,6 +37,11 @@ def add_features(commands: Any) -> None:
 
 
 def run_features(options: argparse.Namespace) -> None:
+    with errors_name_options(flags_of(Extraction) | flags_of(FeatureOptions)):
+        describe_pictures(options)
+
+
+def describe_pictures(options: argparse.Namespace) -> None:
     from truepair.data.features.extract import extract_features
 
     reading = Reading(

@@ -20,10 +20,12 @@ from truepair.cli.features import add_features
 from truepair.cli.import_checkpoint import add_import
 from truepair.cli.labels import add_labels
 from truepair.cli.noise import add_noise
+from truepair.cli.options import errors_name_options, flags_of
 from truepair.cli.report import add_report
 from truepair.cli.reproduce import add_reproduce
 from truepair.cli.serve import add_serve
 from truepair.cli.train import add_train
+from truepair.data.config import DataConfig
 from truepair.errors import TruepairError
 
 
@@ -36,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser(given).parse_args(given)
     warnings.formatwarning = one_line
     try:
-        command: int | None = options.command(options)
+        with errors_name_options(flags_of(DataConfig)):  # of the data, which most commands read
+            command: int | None = options.command(options)
         sys.stdout.flush()
         return command or 0
     except BrokenPipeError:  # `truepair … | head`

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.options import flag
 from truepair.cli.shared import DATA_HELP, add_reading, given_reading
 from truepair.errors import InputError
 
@@ -47,7 +48,7 @@ def run_noise(options: argparse.Namespace) -> None:
         return
     for option in ("label", "least_class_pairs"):
         if getattr(options, option) is not None:
-            name = f"--{option}".replace("_", "-")
+            name = flag(option)
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
     pairs = load(options.data, options.split, **given_reading(options))
     pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import types
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from truepair.errors import TruepairError
 
 ABSENT = argparse.SUPPRESS
 
@@ -38,7 +42,7 @@ def add_options(
 
 
 def add_option(group: Any, option: Field[Any], hint: Any, *, prefix: str = "", hidden: bool = False) -> None:
-    name = f"--{prefix}{option.name}".replace("_", "-")
+    name = flag(option.name, prefix)
     described = argparse.SUPPRESS if hidden else describe(option)
     if hint is bool:
         # What is on by default can be switched off, and so can what a paper's settings switch on.
@@ -85,13 +89,42 @@ def options_of_others(
         for option in given_options(arguments, config):
             if option not in own:
                 owners = [name for name, kind in kinds.items() if option in {other.name for other in fields(kind)}]
-                yield f"--{option}".replace("_", "-"), owners
+                yield flag(option), owners
 
 
 def given_options(arguments: argparse.Namespace, config: type[Any], *, prefix: str = "") -> dict[str, Any]:
     """The fields of `config` that have help, and that the command line set."""
     given, known = vars(arguments), [option.name for option in fields(config) if "help" in option.metadata]
     return {name: given[prefix + name] for name in known if prefix + name in given}
+
+
+def flag(name: str, prefix: str = "") -> str:
+    return f"--{prefix}{name}".replace("_", "-")
+
+
+def flags_of(config: type[Any], prefix: str = "") -> dict[str, str]:
+    """The option of every field of `config` that has help."""
+    return {option.name: flag(option.name, prefix) for option in fields(config) if "help" in option.metadata}
+
+
+@contextmanager
+def errors_name_options(flags: Mapping[str, str]) -> Iterator[None]:
+    """An error raised inside names the options of the command line where it names fields of a config."""
+    try:
+        yield
+    except TruepairError as error:
+        error.args = (in_flags(str(error), flags), *error.args[1:])
+        raise
+
+
+def in_flags(message: str, flags: Mapping[str, str]) -> str:
+    """`word_share is 2; …` → `--word-share is 2; …`: any name before its value, others if they are no English words."""
+    first = re.match(r"\w+(?=( and \w+)? (is|are) \S+( or \S+)?([;,:]|$))", message)
+    if first and first[0] in flags:
+        message = flags[first[0]] + message[first.end() :]
+    return re.sub(
+        r"(?<![\w/.'\"-])[a-z]+(_[a-z]+)+(?![\w/.'\"=-])", lambda found: flags.get(found[0], found[0]), message
+    )
 
 
 def describe(option: Field[Any]) -> str:

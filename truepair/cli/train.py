@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from truepair.cli.figures import map_table, recall_table
-from truepair.cli.options import add_engine_options, add_options, given_options, option_in, options_of_others
+from truepair.cli.options import (
+    add_engine_options,
+    add_options,
+    errors_name_options,
+    flag,
+    flags_of,
+    given_options,
+    option_in,
+    options_of_others,
+)
 from truepair.cli.shared import DATA_HELP, use_threads
 from truepair.data.config import Augmentation, DataConfig
 from truepair.engines import ENGINES, engine_config, engine_configs
@@ -110,12 +119,14 @@ def run_train(options: argparse.Namespace) -> None:
         refuse_other_options(options, folder)
         job, threads = read_job(folder)
     else:
-        job, threads = job_of(options), options.threads
+        with errors_name_options(flags_beside(options)):
+            job, threads = job_of(options), options.threads
     leads = Team.joined().leads  # of several processes one speaks
     earlier = bool(options.resume) and RunFolder(folder).finished
     use_threads(threads)
     try:
-        run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
+        with errors_name_options(flags_beside(options)):
+            run = train_job(job, folder, resume=bool(options.resume), progress=False if options.quiet else None)
     except KeyboardInterrupt:
         if leads and (folder / "config.json").exists():  # else it was before training began
             print(f"\nNothing is lost. Continue with: truepair train --resume {folder}", file=sys.stderr)
@@ -135,8 +146,19 @@ def refuse_other_options(options: argparse.Namespace, folder: Path) -> None:
     if isinstance(options.resume, str) and options.out is not None:
         others.append("out")
     if others:
-        option = f"--{others[0]}".replace("_", "-")
+        option = flag(others[0])
         raise InputError(f"--resume {folder} continues with the options that run was started with; leave {option} out")
+
+
+def flags_beside(options: argparse.Namespace) -> dict[str, str]:
+    """The options of the data, of training, of the chosen engine and method; none of a name that two of them have."""
+    method, model = options.method or DEFAULT, options.model or "global"
+    flags: dict[str, str] = {}
+    of_all = [flags_of(kind) for kind in (DataConfig, TrainingConfig, Augmentation, engine_config(model))]
+    for some in (*of_all, flags_of(METHODS[method].options, f"{method}-")):
+        shared = flags.keys() & some.keys()
+        flags = {name: option for name, option in (flags | some).items() if name not in shared}
+    return flags
 
 
 def job_of(options: argparse.Namespace) -> Any:
@@ -148,7 +170,7 @@ def job_of(options: argparse.Namespace) -> Any:
     for name, place in METHODS.items():
         foreign = given_options(options, place.options, prefix=f"{name}-")
         if foreign and name != method:
-            option = f"--{name}-{next(iter(foreign))}".replace("_", "-")
+            option = flag(next(iter(foreign)), f"{name}-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
     data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
     model = options.model or default_engine(data)
@@ -189,7 +211,7 @@ def refuse_idle(method: str, given: dict[str, Any], whole: dict[str, Any]) -> No
     """
     config = METHODS[method].options(**whole)
     for pair in idle_beside(config, given):
-        option, other = (f"--{method}-{name}".replace("_", "-") for name in pair)
+        option, other = (flag(name, f"{method}-") for name in pair)
         value = getattr(config, pair[1])
         beside = f"without {other}" if value is False else f"beside {other} {value}"
         raise InputError(f"{option} has no effect {beside}; leave one of the two out")
@@ -200,7 +222,7 @@ def refuse_augmentation(options: argparse.Namespace, engine: type[EngineConfig])
     given = list(given_options(options, Augmentation))
     given += [name for name in ("minimum_count",) if hasattr(options, name)]
     if given and not engine.augments:
-        option = f"--{given[0]}".replace("_", "-")
+        option = flag(given[0])
         raise InputError(f"{option} is for engines of regions and words; --model {engine.name} has none, leave it out")
 
 
@@ -232,13 +254,13 @@ def printed_job(options: argparse.Namespace, data: DataConfig, method: str) -> A
             continue
         for name, value in given.items():
             if fixed.get(name, value) != value:
-                option = f"--{prefix}{name}".replace("_", "-")
+                option = flag(name, prefix)
                 raise InputError(
                     f"{option} {value} contradicts --as-printed: {preset.source} has "
                     f"{'none' if fixed[name] is None else fixed[name]}; leave one of the two out"
                 )
             if part == "method" and name in preset.idle:
-                option, other = (f"--{prefix}{each}".replace("_", "-") for each in (name, preset.idle[name]))
+                option, other = (flag(each, prefix) for each in (name, preset.idle[name]))
                 raise InputError(
                     f"{option} has no effect beside --as-printed: {preset.source} has {other} "
                     f"{fixed[preset.idle[name]]}; leave one of the two out"
