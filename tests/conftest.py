@@ -1,6 +1,7 @@
 """What all tests share: one thread, no deadlines, and where the real data lie."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -42,21 +43,27 @@ def cluster():
 
 
 WORDS = ("red", "blue", "green", "round", "square", "large", "small", "striped", "plain", "shiny")
+MANY_WORDS = (
+    *WORDS,
+    *["oval", "thin", "thick", "soft", "hard", "old", "new", "warm", "cold", "light", "dark", "long", "short", "rough"],
+)
 
 
-def write_tiny_precomp(folder: Path, *, images: dict[str, int] | None = None, seed: int = 0) -> Path:
-    """A small learnable data set in the precomp layout: two captions an image, words tied to feature directions."""
+def write_tiny_precomp(
+    folder: Path, *, images: dict[str, int] | None = None, words: Sequence[str] = WORDS, seed: int = 0
+) -> Path:
+    """A small learnable data set in the precomp layout: two captions per image, words tied to feature directions."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    directions = rng.normal(size=(len(WORDS), 8))
+    directions = rng.normal(size=(len(words), 8))
     folder.mkdir(parents=True, exist_ok=True)
     for split, count in (images or {"train": 48, "dev": 16, "test": 16}).items():
         features, captions = np.zeros((count, 3, 8), dtype=np.float16), []
         for image in range(count):
-            words = rng.choice(len(WORDS), size=3, replace=False)
-            features[image] = directions[words] + 0.1 * rng.normal(size=(3, 8))
-            captions += [" ".join(WORDS[word] for word in rng.permutation(words)) for _ in range(2)]
+            shown = rng.choice(len(words), size=3, replace=False)
+            features[image] = directions[shown] + 0.1 * rng.normal(size=(3, 8))
+            captions += [" ".join(words[word] for word in rng.permutation(shown)) for _ in range(2)]
         np.save(folder / f"{split}_ims.npy", features)
         (folder / f"{split}_caps.txt").write_text("\n".join(captions) + "\n", encoding="utf-8")
     return folder

@@ -56,3 +56,24 @@ def test_vectors_lie_at_their_ids_whatever_the_order(monkeypatch, encoded, sampl
     np.testing.assert_allclose(distance, distance.sum() / expected.sum() * expected, atol=1e-3)
     assert np.square(side - side.mean(axis=0)).sum(axis=1).mean() == pytest.approx(1, abs=0.2)
     assert found.images.finished().shape == (400, 9)
+
+
+def test_a_number_far_beyond_all_others_is_cut_off():
+    """1e30 squared is infinite in single precision; of 1e10 all else would be nothing."""
+    rng = np.random.default_rng(0)
+    images, texts = rng.normal(size=(300, 8)).astype(np.float32), rng.normal(size=(300, 6)).astype(np.float32)
+    usual = found_sides(images, texts)
+    for size in (1e30, -1e30, 1e10):
+        faulty = images.copy()
+        faulty[7, 3] = size
+        found = found_sides(faulty, texts)
+        assert all(np.isfinite(side).all() for side in found)
+        others = np.delete(np.arange(300), 7)
+        spreads = [np.delete(side[0], 7, axis=0).std(axis=0).max() for side in (usual, found)]
+        assert spreads[1] > 0.1 * spreads[0] and len(np.unique(found[0][others], axis=0)) == 299
+
+
+def found_sides(images, texts):
+    found = InputVectors(len(images))
+    found.add(Batches(images, texts, np.arange(len(images)), True).forward(np.arange(len(images))))
+    return found.sides

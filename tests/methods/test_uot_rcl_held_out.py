@@ -127,9 +127,9 @@ def test_the_two_are_mixed_by_the_weight(weight):
 def test_what_is_kept_is_what_the_models_say_of_the_vectors(tmp_path, monkeypatch):
     seen, of = [], ClassNoise.of
 
-    def watched(sides, rows, labels, classes, *, seed):
+    def watched(sides, rows, labels, classes, *, seed, copies):
         seen.append((sides, rows, labels, classes))
-        return of(sides, rows, labels, classes, seed=seed)
+        return of(sides, rows, labels, classes, seed=seed, copies=copies)
 
     monkeypatch.setattr(ClassNoise, "of", watched)
     made = fit(tmp_path / "run", method=build_method("uot-rcl", {"held_out_weight": 1.0}))

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.conftest import write_tiny_precomp
+from tests.conftest import MANY_WORDS, write_tiny_precomp
 from truepair.cli.main import main as cli
 from truepair.data.config import DataConfig
 from truepair.errors import InputError
@@ -24,7 +24,8 @@ WORDS = ["--noise", "0.7", "--seed", "1"]
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """800 pairs of 400 images."""
-    return write_tiny_precomp(tmp_path_factory.mktemp("many") / "many", images={"train": 400, "dev": 16, "test": 16})
+    images = {"train": 400, "dev": 16, "test": 16}
+    return write_tiny_precomp(tmp_path_factory.mktemp("many") / "many", images=images, words=MANY_WORDS)
 
 
 @pytest.fixture(scope="module")

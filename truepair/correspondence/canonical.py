@@ -135,7 +135,8 @@ class CrossFittedCCA:
 
     Args:
         images, texts: (N, D) and (N, E), those of a pair in the same row.
-        image_rows: (N,) which image a pair has: pairs of one are in the same fold.
+        image_rows: (N,) which image a pair has: pairs of one are in the same fold. Copies of a pair have to count as of
+            one image (`repeats.with_copies`).
         temperature: of the softmax over cosines, above 0.
         seed: of the folds, and of the order in which pairs are compared.
 

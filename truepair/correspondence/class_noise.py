@@ -67,7 +67,14 @@ class ClassNoise:
 
     @classmethod
     def of(
-        cls, sides: Sequence[Array], image_rows: IntArray, labels: IntArray, classes: int, *, seed: int
+        cls,
+        sides: Sequence[Array],
+        image_rows: IntArray,
+        labels: IntArray,
+        classes: int,
+        *,
+        seed: int,
+        copies: float = 1.0,
     ) -> ClassNoise | None:
         """None where too little can be told.
 
@@ -76,9 +83,10 @@ class ClassNoise:
 
         Args:
             sides: vectors of the images and of the texts of all pairs, (N, D) each.
-            image_rows: (N,) which pairs show one image.
+            image_rows: (N,) which pairs show one image, or are copies of each other (`repeats.with_copies`).
             labels: (N,) the given classes, each below `classes`.
             seed: of the division into folds and of the sample.
+            copies: how often a pair is there, on average: ρ is as uncertain as by one copy of each.
 
         Raises:
             InputError: a vector is not finite.
@@ -95,7 +103,7 @@ class ClassNoise:
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         likelihood = Likelihood(scores * scale[:, None], labels[chosen])
         found = likelihood.largest()
-        error = likelihood.error(found)
+        error = likelihood.error(found) * copies**0.5
         if not error <= MOST_UNCERTAIN or found.noise < LEAST_NOISE:
             return None
         posterior = np.empty((len(labels), classes), dtype=np.float32)

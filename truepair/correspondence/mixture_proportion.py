@@ -43,7 +43,7 @@ class Estimate:
     quantile: float
 
 
-def estimate_share(score: Array, synthetic: Array, *, times: int = 1) -> Estimate:
+def estimate_share(score: Array, synthetic: Array, *, times: float = 1) -> Estimate:
     """π: given pairs below a quantile q of the synthetic mismatches, as a share of all, over q.
 
     Matched pairs below the quantile make the ratio too large and few pairs make it uncertain; the q is taken where the
@@ -56,11 +56,11 @@ def estimate_share(score: Array, synthetic: Array, *, times: int = 1) -> Estimat
         score: (M,) of the given pairs, larger = better matched.
         synthetic: (P,) of random synthetic mismatches, P ≥ 20 `times`.
         times: that every pair was scored, by models of other divisions into folds. The mean over these is steadier than
-            one of them; as certain as one of them, since all are of the same pairs.
+            one of them; as certain as one of them, since all are of the same pairs. Copies of pairs count here, too.
     """
     synthetic = np.sort(synthetic)
     pairs, made = len(score) / times, len(synthetic) / times
-    fewest, most = max(times * LEAST_SYNTHETIC // 2, len(synthetic) // 20), len(synthetic) * MOST
+    fewest, most = max(int(times * LEAST_SYNTHETIC) // 2, len(synthetic) // 20), len(synthetic) * MOST
     counts = np.linspace(fewest, most, QUANTILES).astype(int)
     edges = np.unique(synthetic[counts - 1])
     quantile = np.searchsorted(synthetic, edges, side="right") / len(synthetic)  # more than the count where ties are

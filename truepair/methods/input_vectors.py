@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from truepair.data.pairs import Array, IntArray
+from truepair.correspondence.repeats import caption_classes, with_copies
+from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.base import Forward
 
 WIDTH = 256
 SAMPLE = 4096
+EXTREME = 1000.0  # times the median size of the numbers that are not zero: what is beyond is cut off, it is a fault
 ROUNDING = 1e-5  # of the largest value of a number: where it differs by no more it is always the same
 
 
@@ -28,6 +30,18 @@ class InputVectors:
     def sides(self) -> tuple[Array, Array]:
         """(N, ·) float32 of the images and of the texts of all pairs, once all have been added."""
         return self.images.finished(), self.texts.finished()
+
+    def captions(self) -> IntArray:
+        """(N,) a number for the caption of every pair, the same for equal ones."""
+        return caption_classes(self.texts.finished())
+
+    def groups(self, captions: IntArray) -> IntArray:
+        """(N,) the image of every pair, or the first one of its copies: what has to be held out together."""
+        return with_copies(self.images.finished(), captions, self.image_rows)
+
+    def copies(self, groups: IntArray, rows: IntArray | BoolArray | slice = slice(None)) -> float:
+        """How often a pair stands among those of `rows`, on average, >= 1."""
+        return len(np.unique(self.image_rows[rows])) / max(len(np.unique(groups[rows])), 1)
 
     def add(self, forward: Forward) -> None:
         """The items of one batch."""
@@ -54,7 +68,7 @@ class _Side:
     def __init__(self, count: int) -> None:
         self.count = count
         self.waiting: list[tuple[IntArray, list[Array]]] = []
-        self.axes: list[tuple[Array, Array]] = []  # of each block: its mean, and (width, ≤ WIDTH) scaled axes
+        self.axes: list[tuple[float, Array, Array]] = []  # of each block: limit, mean, (width, ≤ WIDTH) scaled axes
         self.vectors: Array = np.zeros((0, 0), dtype=np.float32)
 
     def add(self, ids: IntArray, blocks: list[Array]) -> None:
@@ -75,6 +89,8 @@ class _Side:
         from sklearn.utils.extmath import randomized_svd
 
         for rows in (np.concatenate(each) for each in zip(*(blocks for _, blocks in self.waiting), strict=True)):
+            limit = EXTREME * usual_size(rows)
+            rows = rows.clip(-limit, limit)
             mean, deviation = rows.mean(axis=0), rows.std(axis=0)
             # In single precision the deviation of many equal numbers is not zero; their range is.
             differ = np.minimum(deviation, np.ptp(rows, axis=0))
@@ -83,12 +99,19 @@ class _Side:
             _, spread, axes = randomized_svd((rows - mean) * weights, min(WIDTH, *rows.shape), random_state=0)
             length = float(np.sqrt((spread**2).sum() / len(rows)))  # of a vector, root mean square
             scaled = (axes * weights).T / (length or 1.0)
-            self.axes.append((mean, scaled.astype(np.float32)))
-        width = sum(axes.shape[1] for _, axes in self.axes)
+            self.axes.append((limit, mean, scaled.astype(np.float32)))
+        width = sum(axes.shape[1] for _, _, axes in self.axes)
         self.vectors = np.zeros((self.count, width), dtype=np.float32)
         for ids, blocks in self.waiting:
             self.vectors[ids] = self._project(blocks)
         self.waiting = []
 
     def _project(self, blocks: list[Array]) -> Array:
-        return np.concatenate([(rows - mean) @ axes for rows, (mean, axes) in zip(blocks, self.axes, strict=True)], 1)
+        several = zip(blocks, self.axes, strict=True)
+        return np.concatenate([(rows.clip(-limit, limit) - mean) @ axes for rows, (limit, mean, axes) in several], 1)
+
+
+def usual_size(rows: Array) -> float:
+    """The median of the sizes of the numbers that are not zero; 0 where all are."""
+    sizes = np.abs(rows[rows != 0])
+    return float(np.median(sizes)) if len(sizes) else 0.0

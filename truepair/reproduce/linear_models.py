@@ -9,7 +9,7 @@ from pathlib import Path
 from sklearn.metrics import roc_auc_score
 
 from truepair.correspondence import CorrespondenceMemory
-from truepair.correspondence.canonical import ROUNDS, CrossFittedCCA, HeldOutScores
+from truepair.correspondence.canonical import ROUNDS, HeldOutScores
 from truepair.correspondence.mixture_proportion import estimate_share
 from truepair.data.config import DataConfig
 from truepair.data.pairs import BoolArray
@@ -55,19 +55,18 @@ class LinearModelsAlone(TruePair):
 def measured(inputs: PairVectors, mismatched: BoolArray, temperature: float, batch_size: int) -> Record:
     """Estimates of π by divisions, alone and five together; AUROC by rounds of weights; whether labels are taken."""
     labels = inputs.first_labels(temperature=temperature, batch_size=batch_size)
-    if labels is None:
+    judged, copies, models = inputs.held_out_models(temperature)
+    if labels is None or models is None:
         raise InputError("the linear models need more images, or images and captions that differ")
-    sides = inputs.images.finished(), inputs.texts.finished()
-    models = CrossFittedCCA(*sides, inputs.image_rows, temperature=temperature, seed=0)
     each = models.repeated(TWICE)
     parts = [HeldOutScores.together(each[start : start + DIVISIONS]) for start in range(0, TWICE, DIVISIONS)]
     return {
         "pairs": len(mismatched),
         "mismatch_rate": float(mismatched.mean()),
         "ridge": models.ridge,
-        "alone": [asdict(estimate_share(one.given, one.synthetic)) for one in each],
-        "together": [asdict(estimate_share(part.given, part.synthetic, times=DIVISIONS)) for part in parts],
-        "auroc": [auroc(models.cleaned(rounds), mismatched) for rounds in range(ROUNDS + 1)],
+        "alone": [asdict(estimate_share(one.given, one.synthetic, times=copies)) for one in each],
+        "together": [asdict(estimate_share(part.given, part.synthetic, times=DIVISIONS * copies)) for part in parts],
+        "auroc": [auroc(models.cleaned(rounds), mismatched[judged]) for rounds in range(ROUNDS + 1)],
         "recall": labels.recall,
         "taken": labels.better,
     }

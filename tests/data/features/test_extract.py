@@ -88,7 +88,7 @@ def test_what_cannot_be_extracted(photos, tmp_path, tiny, capsys):
     for words, said in (
         ([str(tiny), "--out", str(tmp_path / "new")], "holds no pictures to describe"),
         ([str(photos), "--out", str(tmp_path / "full")], "is not empty and holds no features; nothing was changed"),
-        ([str(photos), "--out", str(out), "--grid", "2"], "holds features with grid = None, now it is 2"),
+        ([str(photos), "--out", str(out), "--grid", "2"], "holds features with grid None, now it is 2"),
         ([str(photos), "--out", str(tmp_path / "new"), "--grid", "7"], "a grid of 6 x 6; expected 1 to 6"),
         ([str(photos), "--out", str(tmp_path / "new"), "--project", "56"], "expected 1 to 55"),
         ([str(photos), "--out", str(tmp_path / "new2"), "--workers", "0"], "workers is 0; expected at least 1"),
@@ -112,9 +112,9 @@ def retold(folder, names):
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        (["--dev-share", "0.2"], ["--test-share", "0.2"], "dev_share = 0.2, now it is None"),
-        (["--test-share", "0.2"], ["--test-share", "0.2", "--split-seed", "1"], "split_seed = 0, now it is 1"),
-        ([], ["--caption", "first"], "caption = None, now it is 'first'"),
+        (["--dev-share", "0.2"], ["--test-share", "0.2"], "--dev-share 0.2, now it is None"),
+        (["--test-share", "0.2"], ["--test-share", "0.2", "--split-seed", "1"], "--split-seed 0, now it is 1"),
+        ([], ["--caption", "first"], "caption None, now it is 'first'"),
     ],
 )
 def test_other_pairs_are_not_written_beside_the_first(photos, tmp_path, capsys, first, second, said):

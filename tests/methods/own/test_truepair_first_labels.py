@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import truepair
-from tests.conftest import write_tiny_precomp
+from tests.conftest import MANY_WORDS, write_tiny_precomp
 from tests.training.test_resume import Stop, assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.mixture_proportion import Estimate
@@ -16,7 +16,7 @@ from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair import first_labels
 from truepair.methods.truepair.first_labels import FirstLabels, PairVectors
-from truepair.methods.truepair.method import SHARE, TOLD, uppermost
+from truepair.methods.truepair.method import FIRST_AUROC, SHARE, uppermost
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -27,7 +27,9 @@ PIECES = {"pieces": (3,)}
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """1,200 pairs of 600 images."""
-    return write_tiny_precomp(tmp_path_factory.mktemp("many") / "many", images={"train": 600, "dev": 16})
+    return write_tiny_precomp(
+        tmp_path_factory.mktemp("many") / "many", images={"train": 600, "dev": 16}, words=MANY_WORDS
+    )
 
 
 @pytest.fixture
@@ -45,7 +47,10 @@ def fit(folder, out, noise, setup=SMALL, options=PIECES, method=None, **more):
 
 
 def without_first(run):
-    return [{name: value for name, value in line.items() if not name.startswith("first_")} for line in run.metrics]
+    return [
+        {name: value for name, value in line.items() if not name.startswith("first_") and name != "network_auroc"}
+        for line in run.metrics
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +87,9 @@ def test_most_pairs_matched_but_the_network_has_learned_nothing_they_are_taken_l
     slow = {"learning_rate": 1e-6}
     run = fit(many, tmp_path / "run", 0.4, **slow)
     first, second, third = run.metrics[:3]
-    assert first["first_share"] == pytest.approx(0.4, abs=0.15) and first["first_told"] > 0.7
+    assert first["first_share"] == pytest.approx(0.4, abs=0.15) and first["first_auroc"] > 0.7
     assert first["disbelieved"] == second["disbelieved"] == 0 and first["detection"]["auroc"] == 0.5
-    assert third["first_seen"] < 0.6 and third["detection"]["auroc"] > 0.9
+    assert third["network_auroc"] < 0.6 and third["detection"]["auroc"] > 0.9
     for line in (third, *run.metrics[5:]):
         assert line["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
     given = fit(many, tmp_path / "given", 0.4, options=PIECES | {"first_labels": "given"}, **slow)
@@ -94,7 +99,7 @@ def test_most_pairs_matched_but_the_network_has_learned_nothing_they_are_taken_l
 @pytest.mark.parametrize("batches", [8, 15, 25])
 def test_a_cut_off_run_takes_them_later_too(many, tmp_path, monkeypatch, batches):
     whole = fit(many, tmp_path / "whole", 0.4, learning_rate=1e-6)
-    assert "first_seen" in whole.metrics[2]
+    assert "network_auroc" in whole.metrics[2]
     with stopped_after(monkeypatch, batches, saved=True):
         fit(many, tmp_path / "cut", 0.4, learning_rate=1e-6)
     assert_same_run(fit(many, tmp_path / "cut", 0.4, learning_rate=1e-6, resume=True).path, whole.path)
@@ -148,7 +153,7 @@ def found_labels(pairs, share, low, recall):
     matching = torch.zeros(pairs)
     matching[: round(recall * (1 - share) * pairs)] = 1.0
     estimate = Estimate(share, low, share + 0.01, 0.01, 0.5)
-    return FirstLabels(estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching)
+    return FirstLabels(estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching, pairs)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +187,7 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, lo
 def test_they_are_kept_to_be_asked_again_where_they_are_sure(low, high, recall, sure):
     found = replace(found_labels(1000, 0.4, 0.3, recall), estimate=Estimate(0.4, low, high, 0.01, 0.5))
     _, memory = asked(found)
-    assert found.sure is sure and memory.has_noted(TOLD) is sure and not memory.has_noted(SHARE)
+    assert found.sure is sure and memory.has_noted(FIRST_AUROC) is sure and not memory.has_noted(SHARE)
     assert torch.equal(memory.read("label"), torch.ones(1000)) and torch.equal(memory.read("credit"), torch.ones(1000))
     assert torch.equal(memory.read("odds"), found.odds if sure else torch.zeros(1000))
 
@@ -192,19 +197,19 @@ def test_asked_again_they_are_taken_where_the_network_tells_less_than_half_as_we
     """These linear odds always tell a given pair, 1; the network does in ½ + `above` of all comparisons."""
     found = replace(found_labels(1000, 0.4, 0.3, 0.9), odds=torch.linspace(3, -8, 1000))
     method, memory = asked(found)
-    assert found.told == 1.0
+    assert found.auroc == 1.0
     seen = torch.full((1000,), 0.01)
     seen[: round(2000 * above)] = 0.02
     memory.write("seen_probability", None, seen)
     memory.write("synthetic", None, torch.full((1000,), 0.01))
     scalars = method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
-    assert scalars["first_seen"] == pytest.approx(0.5 + above) and memory.has_noted(SHARE) is taken
+    assert scalars["network_auroc"] == pytest.approx(0.5 + above) and memory.has_noted(SHARE) is taken
     seen_odds = torch.logit(seen)
     refined = 6  # epochs of the first stage, before which labels are refined
     torch.testing.assert_close(memory.read("odds"), (refined * found.odds + seen_odds) / 7 if taken else seen_odds)
     assert not taken or (memory.read("credit") > 0).sum() == 600
     again = method.start_epoch(EpochPosition(0, 4, method.stages(10, 8)), memory)
-    assert "first_seen" not in again
+    assert "network_auroc" not in again
 
 
 def asked(found):

@@ -8,8 +8,8 @@ import numpy as np
 
 from truepair.audit.duplicates.captions import caption_classes
 from truepair.audit.duplicates.images import image_classes, own_reader, vector_classes, vectors_of_images
-from truepair.audit.duplicates.near import near_classes
 from truepair.audit.result import DuplicateGroup
+from truepair.correspondence.near_vectors import near_classes
 from truepair.data.collection import Collection
 from truepair.data.pairs import IntArray
 from truepair.errors import InputError

@@ -160,7 +160,7 @@ def _claim(out: Path, asked: dict[str, Any]) -> None:
             before = found.get(name, _READ.get(name))
             if before != value:
                 raise InputError(
-                    f"{out} holds features with {name} = {before!r}, now it is {value!r}; nothing was changed. Choose "
+                    f"{out} holds features with {name} {before!r}, now it is {value!r}; nothing was changed. Choose "
                     "another --out"
                 )
         return

@@ -18,7 +18,7 @@ from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import FOLDS, CrossFittedCCA, HeldOutScores
 from truepair.correspondence.division import HALF
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among, estimate_share
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.methods.input_vectors import InputVectors
 
 MOST = 2 / 3
@@ -41,6 +41,11 @@ WIDEST = 1 / 3
 believed or not by its error. 3,000 products at 40 % have 0.13, of 1,000 products and photographs 0.26 to 0.64."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
 LEAST_IMAGES = 40 * FOLDS
+FREQUENT = 0.01
+"""Share of the pairs up to which a caption may be repeated, or `SEVERAL` times. Among 1,024 it is there ten times then,
+and its best score is log 100. With half of 2,000 right pairs below one caption, π was said to be 0.13 (up to 0.32),
+with a fifth 0.02."""
+SEVERAL = 10
 
 
 @dataclass(frozen=True)
@@ -52,17 +57,19 @@ class FirstLabels:
         odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them.
         synthetic: (N,) float32 the same of synthetic mismatches; those of which there is none have the median.
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
+        judged: how many pairs were; the others have a caption of too many images, the odds of a mismatch and p_match 0.
     """
 
     estimate: Estimate
     odds: Tensor
     synthetic: Tensor
     matching: Tensor
+    judged: int
 
     @property
     def recall(self) -> float:
         """Expected share of the matching pairs, as many as there are by π, that are probable enough to be believed."""
-        return min(1.0, self.believed / max((1 - self.estimate.share) * len(self.matching), 1.0))
+        return min(1.0, self.believed / max((1 - self.estimate.share) * self.judged, 1.0))
 
     @property
     def believed(self) -> float:
@@ -72,20 +79,20 @@ class FirstLabels:
     @property
     def better(self) -> bool:
         """Whether the first labels are these rather than those given."""
-        return mostly_mismatched(self.estimate) and self.tells
+        return mostly_mismatched(self.estimate) and self.separates
 
     @property
     def sure(self) -> bool:
         """Whether they may be taken later, in place of those of a network that has learned next to nothing."""
-        return self.estimate.high - self.estimate.low <= WIDEST and self.tells
+        return self.estimate.high - self.estimate.low <= WIDEST and self.separates
 
     @property
-    def tells(self) -> bool:
+    def separates(self) -> bool:
         """Whether enough of the pairs that match can be told."""
-        return self.recall >= LEAST_RECALL and self.believed >= BY_CHANCE * len(self.matching)
+        return self.recall >= LEAST_RECALL and self.believed >= BY_CHANCE * self.judged
 
     @property
-    def told(self) -> float:
+    def auroc(self) -> float:
         """AUROC of the given pairs against the synthetic mismatches: ½ where nothing is told."""
         return auroc_among(self.odds.numpy(), self.synthetic.numpy())
 
@@ -105,20 +112,42 @@ class PairVectors(InputVectors):
             temperature: τ of the matching probability.
             batch_size: pairs among which a pair is to be found, for its odds.
         """
-        sides = self.sides
-        if len(np.unique(self.image_rows)) < LEAST_IMAGES or not all(np.ptp(side, axis=0).any() for side in sides):
+        judged, copies, models = self.held_out_models(temperature)
+        if models is None:
             return None
-        models = CrossFittedCCA(*sides, self.image_rows, temperature=temperature, seed=0)
         together = HeldOutScores.together(models.repeated(DIVISIONS))
-        estimate = estimate_share(together.given, together.synthetic, times=DIVISIONS)
+        estimate = estimate_share(together.given, together.synthetic, times=DIVISIONS * copies)
         found = models.cleaned() if mostly_mismatched(estimate) else models.first
         weights = np.full(len(found.synthetic), 1 / len(found.synthetic))
-        matching = Calibration.of(found.given, found.synthetic, weights, estimate.share)(found.given)
-        synthetic = np.full(len(matching), np.median(found.synthetic))
+        usual = float(np.median(found.synthetic))
+        matching, given, synthetic = np.zeros(len(judged)), np.full(len(judged), usual), np.full(len(judged), usual)
+        matching[judged] = Calibration.of(found.given, found.synthetic, weights, estimate.share)(found.given)
+        given[judged] = found.given
         synthetic[: len(found.synthetic)] = found.synthetic
         among = np.log(batch_size)
-        parts = (found.given - among, synthetic - among, matching)
-        return FirstLabels(estimate, *(_float(part) for part in parts))
+        odds, of_synthetic, match = (_float(part) for part in (given - among, synthetic - among, matching))
+        return FirstLabels(estimate, odds, of_synthetic, match, int(judged.sum()))
+
+    def held_out_models(self, temperature: float) -> tuple[BoolArray, float, CrossFittedCCA | None]:
+        """(N,) which pairs can be judged, how often each of them stands there, and the models of these if possible."""
+        captions = self.captions()
+        groups = self.groups(captions)
+        judged = judged_by_captions(captions, groups)
+        copies = self.copies(groups, judged)
+        images, texts = (side[judged] for side in self.sides)
+        groups = groups[judged]
+        if len(np.unique(groups)) < LEAST_IMAGES or not all(np.ptp(side, axis=0).any() for side in (images, texts)):
+            return judged, copies, None
+        return judged, copies, CrossFittedCCA(images, texts, groups, temperature=temperature, seed=0)
+
+
+def judged_by_captions(captions: IntArray, groups: IntArray) -> BoolArray:
+    """(N,) whether the caption of a pair can tell whether it is mismatched: it is of few images.
+
+    All can where hardly any would be left: captions that are names of classes.
+    """
+    judged: BoolArray = np.bincount(captions)[captions] <= max(FREQUENT * len(captions), SEVERAL)
+    return judged if len(np.unique(groups[judged])) >= LEAST_IMAGES else np.ones_like(judged)
 
 
 def _float(values: Array) -> Tensor:

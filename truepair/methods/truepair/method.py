@@ -33,7 +33,7 @@ LEAST_BELIEVED = 0.05
 
 SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
 ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
-TOLD = "first_told"  # note: AUROC of their odds, where they may still be taken
+FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they may still be taken
 
 SLOW = 0.5
 """A network that tells given pairs from synthetic mismatches less than half as well as linear models (AUROC − ½) has
@@ -152,8 +152,8 @@ class TruePair(Method):
         """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
         scalars = self.begin(position, memory) if self.begins(position) else {}
         if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
-            if memory.has_noted(TOLD) and position.overall == self.config.freeze_epochs + 1:
-                scalars |= self.ask_again(memory)
+            if memory.has_noted(FIRST_AUROC) and position.overall == self.config.freeze_epochs + 1:
+                scalars |= self.compare_with_linear_models(memory)
             self.refine(position, memory)
         label = memory.read("label")
         if self.asks_partners(position):
@@ -186,20 +186,20 @@ class TruePair(Method):
             memory.write("label", None, torch.sigmoid(found.odds))
             memory.write("synthetic", None, torch.sigmoid(found.synthetic))
         elif found.sure:
-            memory.note(TOLD, torch.tensor(found.told, dtype=torch.float64))
+            memory.note(FIRST_AUROC, torch.tensor(found.auroc, dtype=torch.float64))
         estimate = found.estimate
         shares = {"first_share": estimate.share, "first_share_low": estimate.low, "first_share_high": estimate.high}
-        return {**shares, "first_recall": found.recall, "first_told": found.told}
+        return {**shares, "first_recall": found.recall, "first_auroc": found.auroc}
 
-    def ask_again(self, memory: CorrespondenceMemory) -> dict[str, float]:
+    def compare_with_linear_models(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The labels of linear models after all, where the network tells far less when labels are first refined."""
-        told = auroc_among(memory.read("seen_probability").numpy(), memory.read("synthetic").numpy())
-        if told - HALF < SLOW * (float(memory.noted(TOLD)) - HALF):
+        auroc = auroc_among(memory.read("seen_probability").numpy(), memory.read("synthetic").numpy())
+        if auroc - HALF < SLOW * (float(memory.noted(FIRST_AUROC)) - HALF):
             memory.note(SHARE, memory.noted(ESTIMATE)[0])
             memory.write("label", None, torch.sigmoid(memory.read("odds")))
         else:
             memory.write("odds", None, torch.zeros(memory.count))
-        return {"first_seen": told}
+        return {"network_auroc": auroc}
 
     def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
         return Estimate(*memory.noted(ESTIMATE).tolist()) if memory.has_noted(ESTIMATE) else None

@@ -91,7 +91,8 @@ class UOTRCL(LabelMethod):
             return {}
         inputs, self.inputs = self.inputs, None
         labels, classes = self.given.labels.numpy(), self.given.count
-        found = ClassNoise.of(inputs.sides, inputs.image_rows, labels, classes, seed=0)
+        groups = inputs.groups(inputs.captions())
+        found = ClassNoise.of(inputs.sides, groups, labels, classes, copies=inputs.copies(groups), seed=0)
         if found is None:
             return {}
         memory.write(HELD_OUT, None, torch.from_numpy(found.posterior))

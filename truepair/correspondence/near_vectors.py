@@ -1,6 +1,6 @@
-"""Pairs of images that are all but the same: all of them among some, nearly all of them among many.
+"""Vectors that are all but the same: all of them among some, nearly all of them among many.
 
-Up to 20,000 images each is compared with each, in blocks, after a random projection to 256 numbers; beyond that images
+Up to 20,000 vectors each is compared with each, in blocks, after a random projection to 256 numbers; beyond that they
 are sorted by the signs of random projections (Charikar 2002, "Similarity estimation techniques from rounding
 algorithms") in twelve orders, and compared with their neighbours there. What either finds is checked with the vectors
 themselves, so that nothing is reported that is not near.
@@ -9,26 +9,43 @@ themselves, so that nothing is reported that is not near.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
-from truepair.audit.duplicates.images import ImageVectors
 from truepair.data.pairs import Array, IntArray
 
 EXACT = 20_000
 WIDTH = 256
 BLOCK = 512
-LINKS = 32  # of an image with more near ones only the nearest are linked; the others hang on those
+LINKS = 32  # of a vector with more near ones only the nearest are linked; the others hang on those
 SLACK = 1.5  # distances² after a projection to 256 numbers deviate by 9 % (one sigma)
 WORDS = WIDTH // 64
 TURNS = (0, 21, 42)  # with four words of 64 bits twelve orders, each led by 21 bits of its own
 NEIGHBOURS = 3
 
 
-def near_classes(vectors: ImageVectors, rows: IntArray, *, seed: int) -> IntArray:
-    """(U,) int64: images linked by a cosine of at least `vectors.near` share a number; `rows` are ascending rows of the
-    collection, one for each image that differs from all others.
+class UnitVectors(Protocol):
+    """Vectors of length 1 (or 0, which are near nothing), by their rows.
+
+    Attributes:
+        near: cosine from which two are all but the same.
+        block: how many are read at once.
     """
+
+    @property
+    def near(self) -> float: ...
+
+    @property
+    def block(self) -> int: ...
+
+    def unit(self, rows: IntArray) -> Array:
+        """(n, D) float32."""
+        ...
+
+
+def near_classes(vectors: UnitVectors, rows: IntArray, *, seed: int) -> IntArray:
+    """(U,) int64: those of U ascending rows that are linked by a cosine of at least `vectors.near` share a number."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -39,8 +56,8 @@ def near_classes(vectors: ImageVectors, rows: IntArray, *, seed: int) -> IntArra
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def projected(vectors: ImageVectors, rows: IntArray, seed: int) -> Iterator[tuple[slice, Array]]:
-    """Blocks of the images as 256 random projections, scaled so that distances stay what they are on average."""
+def projected(vectors: UnitVectors, rows: IntArray, seed: int) -> Iterator[tuple[slice, Array]]:
+    """Blocks of the vectors as 256 random projections, scaled so that distances stay what they are on average."""
     from truepair.seeding import generator  # which loads torch
 
     directions: Array | None = None
@@ -52,8 +69,8 @@ def projected(vectors: ImageVectors, rows: IntArray, seed: int) -> Iterator[tupl
         yield slice(start, start + len(block)), block @ directions
 
 
-def by_comparing(vectors: ImageVectors, rows: IntArray, seed: int) -> IntArray:
-    """(L, 2) candidates i < j: each image with each, by their projections."""
+def by_comparing(vectors: UnitVectors, rows: IntArray, seed: int) -> IntArray:
+    """(L, 2) candidates i < j: each with each, by their projections."""
     low = np.empty((len(rows), WIDTH), dtype=np.float32)
     for piece, block in projected(vectors, rows, seed):
         low[piece] = block
@@ -77,7 +94,7 @@ def by_comparing(vectors: ImageVectors, rows: IntArray, seed: int) -> IntArray:
     return np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
 
 
-def by_sorting(vectors: ImageVectors, rows: IntArray, seed: int) -> IntArray:
+def by_sorting(vectors: UnitVectors, rows: IntArray, seed: int) -> IntArray:
     """(L, 2) candidates i < j: neighbours in an order of their signs that differ in few of the 256 signs."""
     signs = np.empty((len(rows), WORDS), dtype=np.uint64)
     for piece, block in projected(vectors, rows, seed):
@@ -103,7 +120,7 @@ _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=
 
 
 def hamming(signs: Array, left: IntArray, right: IntArray) -> IntArray:
-    """In how many signs the images of `left` and `right` differ, (n,)."""
+    """In how many signs the vectors of `left` and `right` differ, (n,)."""
     counts = np.empty(len(left), dtype=np.int64)
     for start in range(0, len(left), 1 << 16):
         piece = slice(start, start + (1 << 16))
@@ -111,12 +128,12 @@ def hamming(signs: Array, left: IntArray, right: IntArray) -> IntArray:
     return counts
 
 
-def checked(vectors: ImageVectors, rows: IntArray, pairs: IntArray) -> IntArray:
+def checked(vectors: UnitVectors, rows: IntArray, pairs: IntArray) -> IntArray:
     """Those of the candidates that are near indeed, a few thousand vectors in memory at a time."""
     near = np.zeros(len(pairs), dtype=bool)
     for start in range(0, len(pairs), vectors.block):
         piece = slice(start, start + vectors.block)
-        images, index = np.unique(pairs[piece], return_inverse=True)
-        unit, (left, right) = vectors.unit(rows[images]), index.reshape(-1, 2).T
+        used, index = np.unique(pairs[piece], return_inverse=True)
+        unit, (left, right) = vectors.unit(rows[used]), index.reshape(-1, 2).T
         near[piece] = np.einsum("nd,nd->n", unit[left], unit[right], dtype=np.float64) >= vectors.near
     return pairs[near]
