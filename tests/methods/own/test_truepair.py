@@ -175,6 +175,7 @@ def test_parts_are_parts_of_the_loss():
     removed = batch_distillation(similarity, 2 * taught, left_out=disbelieved)
     torch.testing.assert_close(loss(), alone + 3 * removed)
     torch.testing.assert_close(loss(own_cell="kept"), alone + 3 * kept)
+    torch.testing.assert_close(loss(own_cell="unused"), alone * ~disbelieved + 3 * removed)
     torch.testing.assert_close(loss(own_cell="kept", taught="disbelieved"), alone + 3 * kept * disbelieved)
     torch.testing.assert_close(
         loss(own_cell="kept", target_temperature=0.1),
@@ -185,16 +186,39 @@ def test_parts_are_parts_of_the_loss():
 
 
 def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
-    """Neither its target nor, through the distillation, its own similarity."""
+    """Neither its target nor, through the distillation, its own similarity; the complementary part does use that."""
     similarity, taught = similarity_of(0).requires_grad_(), similarity_of(1)
     gradients = []
     for of_itself in (0.0, 3.0):
-        method, memory, stages = prepared(CREDIT, scale=0.0)  # the active part of a disbelieved pair is zero
+        method, memory, stages = prepared(CREDIT, own_cell="unused")
         changed = taught + of_itself * torch.diag((CREDIT[IDS] == 0).float())
         loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(LAST, 1, stages), memory)
         gradients.append(torch.autograd.grad(loss.per_pair.sum(), similarity)[0])
     assert torch.equal(*gradients)
     assert (gradients[0].diagonal() == 0).tolist() == (CREDIT[IDS] == 0).tolist()
+
+
+@pytest.mark.parametrize("probability", [1e-6, 0.01, 0.3, 0.5, 0.8, 0.99])
+def test_how_far_a_disbelieved_pair_is_pulled_together_follows_its_probability(probability):
+    """By its own cell, in all stages: less than a believed one, and next to nothing where p_ii is near 0 or 1."""
+    size, tau, scale = 128, 0.05, 5.0
+    similarity = torch.zeros(size, size, dtype=torch.float64)
+    similarity[0, 0] = tau * (np.log(probability / (1 - probability)) + np.log(size - 1))
+    similarity.requires_grad_()
+    pulls = []
+    for credit in (0.0, 1.0):
+        method, memory = build_method("truepair"), CorrespondenceMemory(size)
+        method.prepare(memory)
+        memory.write("credit", None, torch.full((size,), credit))
+        forward = GivenForward(similarity, similarity.detach(), torch.arange(size))
+        loss = method.batch_loss(forward, EpochPosition(0, 1, method.stages(5, 4)), memory)
+        (gradient,) = torch.autograd.grad(loss.per_pair[0], similarity)
+        pulls.append(-float(gradient[0, 0]))
+    # R(p, 0) = 1 − tan p / Σ tan p, of which the other tangents are close to the other probabilities.
+    tangent, others, slope = np.tan(probability), 1 - probability, 1 / np.cos(probability) ** 2
+    towards = (slope * others + tangent) / (tangent + others) ** 2 * probability * (1 - probability) / tau
+    assert pulls[0] == pytest.approx(2 * scale * towards, rel=0.02)
+    assert 0 < pulls[0] < pulls[1]
 
 
 def test_the_gradient_of_a_disbelieved_pair_is_bounded():

@@ -18,6 +18,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "no-average": {"average_epochs": 0.0},
     "disbelieved-only": {"taught": "disbelieved"},
     "own-kept": {"own_cell": "kept"},
+    "own-unused": {"own_cell": "unused"},
     "no-complementary": {"scale": 0.0},
     "any-believed": {"least_believed": "any"},
     "label-credit": {"credit": "label"},

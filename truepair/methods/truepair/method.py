@@ -277,6 +277,8 @@ class TruePair(Method):
         loss = active_complementary(similarity, credit, temperature=config.temperature, scale=config.scale)
         if not position.stage or not position.in_last_stage:
             return BatchLoss(loss, {})
+        if config.own_cell == "unused":
+            loss = loss * ~disbelieved  # without its own cell the complementary part of such a pair is constant
         if self.reads_beside:
             loss = loss + self.partner_loss(forward, disbelieved, memory)
         if not config.distillation:
@@ -286,7 +288,7 @@ class TruePair(Method):
             self.target(forward),
             temperature=config.temperature,
             target_temperature=config.target_temperature,
-            left_out=disbelieved if config.own_cell == "removed" else None,
+            left_out=None if config.own_cell == "kept" else disbelieved,
         )
         if config.taught == "disbelieved":
             taught = taught * disbelieved

@@ -26,9 +26,10 @@ class TruePairConfig(Options):
     target_temperature: float | None = option(
         None, "temperature of the teacher's probabilities; default: that of the matching probabilities", above=0
     )
-    own_cell: Literal["kept", "removed"] = option(
+    own_cell: Literal["kept", "removed", "unused"] = option(
         "removed",
-        "whether what the teacher says of a disbelieved pair covers its own two items: as of any others, or not at all",
+        "similarity of a disbelieved pair's own two items in the last stage: part of what the teachers say, as that of "
+        "any others (kept), no part of it (removed), or no part of the whole loss (unused)",
     )
     partners: Literal["proposed", "none"] = option(
         "none",
