@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reproduce.test_grand import filled, record
+from tests.reproduce.test_grand import filled, record, warmed
 from truepair.errors import InputError
 from truepair.reproduce.render.beside_print import beside_print, left, printed_sums
 from truepair.reproduce.tables import Section, read_specs
@@ -27,6 +27,8 @@ def test_a_row_has_the_printed_sums_and_the_means_of_ours():
     assert lines[0].startswith("Printed for Flickr30K, ours on `flickr8k`")
     assert lines[4] == "| first (CRCL of `crcl-1`) | 507.8 | 487.3 | 96 % | 201.0 ± 1.4 | 100.0 ± 1.4 | 50 % |"
     assert lines[5] == "| second (NCR-SGR of `gsc-1`) | 491.1 | 184.6 | 38 % | 150.0 | – | – |"
+    runs[-1] = warmed(runs[-1], best=2)
+    assert "| 150.0‡ | – | – |" in beside_print(section(), filled(runs))
 
 
 def test_what_is_not_printed_has_no_figure():

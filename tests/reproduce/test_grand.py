@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from truepair.reproduce.cells import Cell, Context, Places
+from truepair.reproduce.records import kept_in_warm_up
 from truepair.reproduce.render.grand import coverage, figures_table, grand, page_of, rank
+from truepair.reproduce.render.markdown import of_warm_up
 from truepair.reproduce.tables import Filled, Section, Table, read_specs
 from truepair.reproduce.training import training_cells
 from truepair.training.run_folder import RunFolder
@@ -91,6 +93,29 @@ def test_runs_of_another_version_are_marked_in_text_and_page():
     assert "°" not in grand(Section("x", "x", ["grand"], "grand"), filled(SOME))
     assert "several versions of truepair (0.0.9, 0.1.0)" in page_of(filled(older))
     assert "several versions" not in page_of(filled(SOME))
+
+
+def warmed(run, best, warm_up=5, epochs=10):
+    """The record with options of a warm-up, and the epoch that dev chose."""
+    method = {"name": "x", "options": {"warm_up_epochs": warm_up}}
+    result = {**run["result"], "best_epoch": best}
+    return {**run, "options": {"method": method, "training": {"epochs": epochs}}, "result": result}
+
+
+@pytest.mark.parametrize(
+    ("best", "warm_up", "epochs", "kept"),
+    [(5, 5, 10, True), (6, 5, 10, False), (3, 0, 10, False), (3, 10, 10, False), (None, 5, 10, False)],
+)
+def test_a_figure_of_the_warm_up_is_marked_in_text_and_page(best, warm_up, epochs, kept):
+    records = [warmed(run, best, warm_up, epochs) if run["cell"]["method"] == "b" else run for run in SOME]
+    assert kept_in_warm_up(records[6]) is kept and not kept_in_warm_up(SOME[0])
+    text, page = grand(Section("x", "x", ["grand"], "grand"), filled(records)), page_of(filled(records))
+    assert ("| second | 260.5 ± 0.7 (2)‡ | 240.5 ± 0.7 (2)‡ |" in text) is kept
+    assert text.count("‡") == 3 * kept  # rSum alone: the AUROC is that of the last epoch
+    assert ("‡: the best epoch on dev is one of the warm-up" in page) is kept
+    assert page.count('"warm_up": true') == 6 * kept
+    said = of_warm_up(records)
+    assert said.startswith("‡ 6 runs whose best epoch on dev is one of the warm-up") is kept and bool(said) is kept
 
 
 def test_a_run_that_diverged_is_not_missing_and_says_why():

@@ -1,7 +1,7 @@
 """Tables of runs hold means over seeds of what the records hold."""
 
 from truepair.reproduce.cells import Cell
-from truepair.reproduce.render.values import divisions, values
+from truepair.reproduce.render.values import divisions, groups_of, value_table, values
 from truepair.reproduce.tables import Filled, Section, Table
 
 TITLES = {"oracle": "the oracle", "crcl": "CRCL", "infonce": "InfoNCE", "uot-rcl": "UOT-RCL"}
@@ -51,6 +51,19 @@ def test_a_value_table_shows_mean_and_deviation_and_the_clean_oracle_is_infonce(
         "| CRCL | – | 245.0 ± 7.1 |",
         "| InfoNCE | 305.0 ± 7.1 | 150.0 |",
     ]
+
+
+def test_figures_of_a_warm_up_are_marked_and_may_be_the_best_of_a_column():
+    warm_up = {"name": "x", "options": {"warm_up_epochs": 2}}
+    best = {**RECORDS[3]["result"], "best_epoch": 2}
+    options = {"method": warm_up, "training": {"epochs": 5}}
+    marked = [*RECORDS[:3], {**RECORDS[3], "options": options, "result": best}, *RECORDS[4:]]
+    part = {"figure": "result.test.rsum", "digits": 1}
+    assert "| the oracle | 305.0 ± 7.1 | 250.0‡ |" in values(section(part), filled(marked))
+    bold = value_table(TITLES, groups_of(marked), "result.test.rsum", 1, best="max")
+    assert "| the oracle | **305.0 ± 7.1** | **250.0**‡ |" in bold
+    assert "| the oracle‡ |" in values(section({"recalls": True, "title": "{rate}:"}), filled(marked))
+    assert "‡" not in values(section({"figure": "result.detection.auroc", "digits": 3}), filled(marked))
 
 
 def test_a_part_may_show_some_rows_in_an_order_of_its_own():

@@ -64,6 +64,17 @@ def methods_in(record: Record) -> list[dict[str, Any]]:
     return [*record.get("methods", ()), *([single] if isinstance(single, dict) else [])]
 
 
+def kept_in_warm_up(record: Record) -> bool:
+    """Whether the epoch that dev chose is one of the warm-up, of a run that goes on after it: the figures are those of
+    the warm-up, not of what the method does then.
+    """
+    options = record.get("options", {})
+    method = options.get("method")
+    warm_up = method.get("options", {}).get("warm_up_epochs") if isinstance(method, dict) else None
+    best = record.get("result", {}).get("best_epoch")
+    return bool(warm_up and best and best <= warm_up < options["training"]["epochs"])
+
+
 def figure_of(record: Record, path: str) -> float | None:
     """A figure by its dotted place in the record, None where there is none; or the last epoch's clean share."""
     if path == "clean share":

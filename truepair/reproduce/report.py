@@ -20,7 +20,7 @@ from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.beside_print import beside_print
 from truepair.reproduce.render.grand import grand, page_of
 from truepair.reproduce.render.held_out import held_out
-from truepair.reproduce.render.markdown import of_versions
+from truepair.reproduce.render.markdown import WARM_UP, of_versions, of_warm_up
 from truepair.reproduce.render.method_pages import method_pages
 from truepair.reproduce.render.reviews import reviews
 from truepair.reproduce.render.values import divisions, values
@@ -64,8 +64,9 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
         if read & set(names):
             filled = [fill(root, name) for name in section.tables]
             text = RENDER[section.render](section, *filled)
-            if said := of_versions([record for shown in filled for record in (*shown.records, *shown.diverged)]):
-                text += f"\n\n{said}"
+            records = [record for shown in filled for record in (*shown.records, *shown.diverged)]
+            notes = of_warm_up(records) if WARM_UP in text else "", of_versions(records)
+            text = "\n\n".join(filter(None, (text, *notes)))
             changes += put_text(root / section.file, section.marker, text, check=check)
             if "page" in section.options:
                 changes += put_page(root / section.options["page"], page_of(filled[0]), check=check)

@@ -32,6 +32,7 @@ def run(method="CRCL", seed=0, rsum=300.0, **changes):
         "recalls": (10.0, 20.0, 30.0, 11.0, 21.0, 31.0),
         "curve": (100.0, 200.0, 301.0),
         "best": 3,
+        "warm_up": False,
     }
     return GrandRun(**{**facts, **changes})
 
@@ -62,6 +63,11 @@ def test_the_runs_are_in_it_and_the_missing_ones_are_counted():
     assert "Mean ranks" not in grand_page(RUNS, total=3, ranks={}, distance=0.0, blocks=0)
 
 
+def test_the_mark_of_the_warm_up_is_explained_where_it_stands():
+    assert "‡: the best epoch" not in page()
+    assert "‡: the best epoch" in grand_page([*RUNS, run(warm_up=True)], total=9, ranks=RANKS, distance=1.5, blocks=4)
+
+
 def test_the_chart_places_ranks_and_the_critical_difference():
     svg = rank_chart(RANKS, 0.5)
     first, second = map(float, re.findall(r'<circle class="dot" cx="([\d.]+)"', svg))
@@ -89,7 +95,9 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     said.push([...document.querySelectorAll("#table thead button")].map((button) => button.textContent));
     document.title = JSON.stringify(said);
     """
-    html = re.sub(r"; script-src 'sha256-[^']+'", "; script-src 'unsafe-inline'", page())
+    runs = [RUNS[0], run(seed=1, rsum=310.0, version="0.0.9", warm_up=True), RUNS[2]]
+    html = grand_page(runs, total=9, ranks=RANKS, distance=1.5, blocks=4)
+    html = re.sub(r"; script-src 'sha256-[^']+'", "; script-src 'unsafe-inline'", html)
     file = tmp_path / "page.html"
     file.write_text(html.replace("</body>", f"<script>{acts}</script></body>"), encoding="utf-8")
     command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
@@ -104,6 +112,7 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     by_sum, by_seed, filtered, means, opened, columns = json.loads(said)
     assert columns[-1] == "version" and "0.0.9, 0.1.0" in means[0]
     assert [row[2:6] for row in by_sum] == ["CRCL", "CRCL", "</sc"] and "310.0" in by_sum[0]
+    assert "310.0‡" in by_sum[0] and "‡" not in by_sum[1] and "305.0‡" in means[0]
     assert "310.0" in by_seed[0] and len(filtered) == 2
     assert len(means) == 1 and "305.0" in means[0] and "2 seeds" in means[0]
     assert opened == ["2 commands", "2 curves"]

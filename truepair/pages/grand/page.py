@@ -21,9 +21,11 @@ class GrandRun:
 
     Attributes:
         noise: what was shuffled and how much, in words.
-        rsum, dev: of test and dev; `auroc` None without noise or where nobody knows.
+        rsum, dev: of test and dev, at the epoch kept.
+        auroc: at the last one; None without noise or where nobody knows.
         recalls: R@1, 5, 10 image → text, then text → image, of test.
         curve: dev rSum of each epoch; empty where the record has none. `best`: the epoch kept, from 1; None of several.
+        warm_up: the epoch kept is one of the warm-up.
     """
 
     name: str
@@ -42,6 +44,7 @@ class GrandRun:
     recalls: tuple[float, ...]
     curve: tuple[float, ...]
     best: int | None
+    warm_up: bool
 
 
 def grand_page(
@@ -67,6 +70,7 @@ def grand_page(
         hours=sum(run.minutes for run in runs) / 60,
         ranks=rank_chart(ranks, distance) if ranks else "",
         blocks=blocks,
+        warm_up=any(run.warm_up for run in runs),
         runs=Markup(json.dumps([asdict(run) for run in runs], ensure_ascii=False).replace("<", "\\u003c")),
         script=Markup(script),
         digest=digest,

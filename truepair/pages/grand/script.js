@@ -8,7 +8,7 @@ const columns = [
   { key: "engine", title: "engine", words: true },
   { key: "seed", title: "seed" },
   { key: "dev", title: "dev rSum", digits: 1 },
-  { key: "auroc", title: "AUROC", digits: 3 },
+  { key: "auroc", title: "AUROC, last epoch", digits: 3 },
   { key: "minutes", title: "minutes", digits: 1 },
   { key: "date", title: "date", words: true },
 ];
@@ -96,7 +96,8 @@ function detail(run) {
     element("p", `Test R@1, 5, 10: image → text ${recalls.slice(0, 3).join(", ")}; text → image ${recalls.slice(3).join(", ")}.`),
   );
   if (run.curve.length > 1) {
-    box.append(element("p", "dev rSum by epoch; the dot is the epoch that was kept.", { class: "fact" }), curve(run));
+    const kept = "dev rSum by epoch; the dot is the epoch that was kept" + (run.warm_up ? ", one of the warm-up." : ".");
+    box.append(element("p", kept, { class: "fact" }), curve(run));
   }
   return box;
 }
@@ -134,7 +135,8 @@ function draw() {
         });
         cell.append(button);
       } else {
-        cell.textContent = shown(row[column.key], column.digits);
+        const mark = column.key === "rsum" && (row.members || [row]).some((run) => run.warm_up) ? "‡" : "";
+        cell.textContent = shown(row[column.key], column.digits) + mark;
       }
       line.append(cell);
     }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from truepair.reproduce.cells import Record
 from truepair.reproduce.published.printed import DATA, printed_table
 from truepair.reproduce.records import figure_of
-from truepair.reproduce.render.markdown import cell, percent, table
+from truepair.reproduce.render.markdown import cell, percent, table, warm_up_mark
 from truepair.reproduce.render.values import groups_of
 from truepair.reproduce.tables import Filled, Section
 
@@ -35,7 +35,10 @@ def beside_print(section: Section, shown: Filled) -> str:
                 f"{shown.table.titles[method]} ({row} of `{name}`)",
                 *(cell([value], 1) for value in printed),
                 left(printed),
-                *(cell(found, 1) for found in own),
+                *(
+                    cell(found, 1) + warm_up_mark(groups.get((method, rate), []))
+                    for rate, found in zip(rates, own, strict=True)
+                ),
                 left(means),
             ]
         )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of, of_older_version, outdated
+from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
-from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table, warm_up_mark
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.render.values import stopped
@@ -68,6 +68,7 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
             round(line["dev_rsum"], 1) for line in record.get("epochs", ()) if line.get("dev_rsum") is not None
         ),
         best=record["result"].get("best_epoch"),
+        warm_up=kept_in_warm_up(record),
     )
 
 
@@ -102,7 +103,10 @@ def grand(section: Section, shown: Filled) -> str:
     parts = [coverage(shown), *map(stopped, shown.diverged)]
     for source in dict.fromkeys(run.facts["data"] for run in shown.table.cells):
         here = [record for record in of_global if record["cell"]["data"] == source]
-        for figure, digits, what in ((RSUM, 1, "test rSum"), (AUROC, 3, "AUROC of the mismatched pairs")):
+        for figure, digits, what in (
+            (RSUM, 1, "test rSum"),
+            (AUROC, 3, "AUROC of the mismatched pairs, at the end of training"),
+        ):
             if here:
                 parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits, older)]
     local = [record for record in shown.records if engine_of(record) == "sgraf"]
@@ -176,13 +180,10 @@ def figures_table(
     Args:
         older: names of runs of another version or an earlier revision, whose figures are marked.
     """
-    groups: dict[tuple[str, Condition], list[float]] = defaultdict(list)
-    marked = set()
+    groups: dict[tuple[str, Condition], list[Record]] = defaultdict(list)
     for record in records:
-        if (value := figure_of(record, figure)) is not None:
-            place = record["cell"]["method"], condition_of(record)
-            groups[place].append(value)
-            marked |= {place} if record["name"] in older else set()
+        if figure_of(record, figure) is not None:
+            groups[record["cell"]["method"], condition_of(record)].append(record)
     conditions = sorted({at for _, at in groups}, key=lambda at: (list(KINDS).index(at[1]), at[2]))
     heads = [percent(rate) if kind == "caption" else f"{percent(rate)} {KINDS[kind]}" for _, kind, rate in conditions]
     rows = []
@@ -191,7 +192,9 @@ def figures_table(
         for at in conditions:
             found = groups.get((name, at), [])
             few = f" ({len(found)})" if len(found) in (1, 2) else ""
-            cells.append(cell(found, digits) + few + (OLDER if (name, at) in marked else ""))
+            marks = OLDER if any(record["name"] in older for record in found) else ""
+            marks += warm_up_mark(found) if figure == RSUM else ""
+            cells.append(cell((figure_of(record, figure) for record in found), digits) + few + marks)
         rows.append([title, *cells])
     return table(["", *heads], rows)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from truepair.phrases import counted
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import of_older_version, outdated, versions_of
+from truepair.reproduce.records import kept_in_warm_up, of_older_version, outdated, versions_of
 
 
 def table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
@@ -48,6 +48,21 @@ OLDER = "°"
 """Beside a figure: among its runs are some of another version than the newest of the table, or of an earlier revision
 of their method.
 """
+
+WARM_UP = "‡"
+"""Beside a figure: of some of its runs dev kept an epoch of the warm-up."""
+
+
+def warm_up_mark(records: Iterable[Record]) -> str:
+    """`‡` beside a figure of these runs, or nothing."""
+    return WARM_UP if any(map(kept_in_warm_up, records)) else ""
+
+
+def of_warm_up(records: Sequence[Record]) -> str:
+    """What is said under a table in which dev kept an epoch of the warm-up of some runs; nothing where it did not."""
+    found = [record for record in records if kept_in_warm_up(record)]
+    said = "whose best epoch on dev is one of the warm-up: the figure is that of the warm-up, not of what follows it"
+    return f"{WARM_UP} {named(found, said)}." if found else ""
 
 
 def of_versions(records: Sequence[Record]) -> str:

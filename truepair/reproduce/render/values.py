@@ -9,12 +9,15 @@ from typing import Any
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
-from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table, warm_up_mark
 from truepair.reproduce.render.ranks import rank_table
 from truepair.reproduce.tables import Filled, Section
 
 Groups = Mapping[tuple[str, float], list[Record]]
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
+
+OF_KEPT = ("result.test", "result.dev")
+"""Figures of the epoch that dev chose; the others are of the end of training."""
 
 
 def values(section: Section, shown: Filled) -> str:
@@ -90,6 +93,8 @@ def value_table(
             means = {name: float(text.split()[0]) for name, text in column.items() if text != "–"}
             first = (max if best == "max" else min)(means.values())
             column |= {name: f"**{column[name]}**" for name, mean in means.items() if mean == first}
+        if figure.startswith(OF_KEPT):
+            column = {name: text + warm_up_mark(groups.get((name, rate), [])) for name, text in column.items()}
         if given:
             runs = (run for (_, at), found in groups.items() if at == rate for run in found)
             column["given"] = cell((figure_of(run, given) for run in runs), digits)
@@ -122,7 +127,10 @@ def kept_table(titles: Mapping[str, str], groups: Groups) -> str:
 def recall_table(titles: Mapping[str, str], groups: Groups, rate: float) -> str:
     """The six recalls of every method at one noise rate."""
     rows = [
-        [title, *(cell((record["result"]["test"][key] for record in groups[name, rate]), 1) for key in RECALLS)]
+        [
+            title + warm_up_mark(groups[name, rate]),
+            *(cell((record["result"]["test"][key] for record in groups[name, rate]), 1) for key in RECALLS),
+        ]
         for name, title in titles.items()
         if (name, rate) in groups
     ]
