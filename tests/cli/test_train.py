@@ -152,7 +152,20 @@ def test_train_reads_a_published_vocabulary(tiny, tmp_path):
     given = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "red", "blue"))
     given.write(tmp_path / "tiny_vocab.json")
     out = tmp_path / "run"
-    assert train(tiny, out, "--method", "infonce", "--vocabulary", str(tmp_path / "tiny_vocab.json")) == 0
+    words = [
+        "train",
+        str(tiny),
+        "--out",
+        str(out),
+        "--method",
+        "infonce",
+        "--epochs",
+        "1",
+        "--width",
+        "16",
+        "--vocabulary",
+    ]
+    assert main([*words, str(tmp_path / "tiny_vocab.json")]) == 0
     assert Vocabulary.read(out / "vocabulary.json") == given
     assert open_run(out).model.preparation.vocabulary == given
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truepair.audit.options import AuditOptions, CrossFitting
-from truepair.cli.options import add_option, add_options, errors_name_options, flags_of, given_options
+from truepair.cli.options import add_option, add_options, errors_name_options, flags_of, given_options, refuse_alone
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading, use_threads
 from truepair.errors import InputError
 
@@ -64,15 +64,14 @@ def add_audit(commands: Any) -> None:
     add_option(shared, CrossFitting.__dataclass_fields__["device"], str)  # a run scores on it, too
     add_options(parser, "models that are trained (neither embeddings nor --run)", CrossFitting, leave_out=("device",))
     trial = parser.add_argument_group("trial with a known truth")
-    trial.add_argument("--noise", type=float, default=0.0, metavar="X", help="share of pairs to mismatch first")
+    trial.add_argument("--noise", type=float, metavar="X", help="share of pairs to mismatch first")
     trial.add_argument(
         "--noise-kind",
         choices=["caption", "image", "class", "nearest"],
-        default="caption",
         help="what is exchanged: captions, images, or captions within a class (--label); or nearest: captions go to "
         "the image most similar to their own [default: caption]",
     )
-    trial.add_argument("--noise-seed", type=int, default=0, metavar="N", help="seed of it [default: 0]")
+    trial.add_argument("--noise-seed", type=int, metavar="N", help="seed of it [default: 0]")
     trial.add_argument("--noise-index", type=Path, metavar="FILE", help="an index file of the field that says how")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads [default: all]")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the result")
@@ -96,6 +95,14 @@ def audit(options: argparse.Namespace) -> None:
 
     if options.noise and options.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
+    given = {name for name, value in vars(options).items() if value not in (None, [])}
+    refuse_alone(given, {"noise_kind": ("noise",), "noise_seed": ("noise",), "keep": ("export",)})
+    trial: dict[str, Any] = {
+        "noise": options.noise or 0.0,
+        "noise_kind": options.noise_kind or "caption",
+        "noise_seed": options.noise_seed or 0,
+        "noise_index": options.noise_index,
+    }
     noisy = bool(options.noise) or options.noise_index is not None
     how: dict[str, Any] = {
         "run": options.run,
@@ -117,9 +124,8 @@ def audit(options: argparse.Namespace) -> None:
     quiet = False if options.quiet else None
     reading = {name: getattr(options, name) for name in ("table", "split", "caption", "image", "label")}
     reading["encoder"] = given_reading(options, run=options.run).get("encoder")
-    trial = {name: getattr(options, name) for name in ("noise", "noise_kind", "noise_seed", "noise_index")}
     try:
-        collection = mismatched(open_source(options.data, **reading, progress=quiet), options)
+        collection = mismatched(open_source(options.data, **reading, progress=quiet), **trial)
         asked = {"source": options.data, "run": options.run, **reading, **(trial if noisy else {})}
         asked |= {} if decided is None else {"decisions": str(options.decisions)}
         how |= {"decisions": decided, "encoder": reading["encoder"]}
@@ -134,14 +140,12 @@ def audit(options: argparse.Namespace) -> None:
         print(AuditFolder(options.out).export)
 
 
-def mismatched(collection: Any, options: argparse.Namespace) -> Any:
+def mismatched(collection: Any, *, noise: float, noise_kind: Any, noise_seed: int, noise_index: Path | None) -> Any:
     """The collection with the noise of a trial in it."""
     from truepair.data.noise import apply_noise_index, inject_noise
 
-    if options.noise_index is not None:
-        collection.pairs = apply_noise_index(collection.pairs, options.noise_index)
-    elif options.noise:
-        collection.pairs = inject_noise(
-            collection.pairs, options.noise, kind=options.noise_kind, seed=options.noise_seed
-        )
+    if noise_index is not None:
+        collection.pairs = apply_noise_index(collection.pairs, noise_index)
+    elif noise:
+        collection.pairs = inject_noise(collection.pairs, noise, kind=noise_kind, seed=noise_seed)
     return collection

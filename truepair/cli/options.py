@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from truepair.errors import TruepairError
+from truepair.errors import InputError, TruepairError
 
 ABSENT = argparse.SUPPRESS
 
@@ -96,6 +96,22 @@ def given_options(arguments: argparse.Namespace, config: type[Any], *, prefix: s
     """The fields of `config` that have help, and that the command line set."""
     given, known = vars(arguments), [option.name for option in fields(config) if "help" in option.metadata]
     return {name: given[prefix + name] for name in known if prefix + name in given}
+
+
+def refuse_alone(given: Collection[str], needs: Mapping[str, Sequence[str]]) -> None:
+    """Refuse an option that has no effect, since none of those that it needs was given.
+
+    Args:
+        given: the names of the options of the command line.
+        needs: for an option those of which it needs at least one.
+
+    Raises:
+        InputError: names the option and what it needs.
+    """
+    for name, others in needs.items():
+        if name in given and not any(other in given for other in others):
+            option, partners = flag(name), " or ".join(map(flag, others))
+            raise InputError(f"{option} has no effect without {partners}; leave it out, or give {partners}, too")
 
 
 def flag(name: str, prefix: str = "") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.options import refuse_alone
 from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS
 from truepair.errors import InputError
 
@@ -52,10 +53,15 @@ def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True, default
 
 
 def given_reading(options: argparse.Namespace, *, run: Path | None = None) -> dict[str, Any]:
-    """The options of `truepair.open` that the command line set; pictures are seen by the encoder of the run, if any."""
+    """The options of `truepair.open` that the command line set; pictures are seen by the encoder of the run, if any.
+
+    Raises InputError: the seed of a draw of splits without the shares to draw, where there is no run that has some.
+    """
     names = ("table", "caption", "image", "label", "dev_share", "test_share", "split_seed", "encoder")
     given = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
-    if run is not None and "encoder" not in given:
+    if run is None:
+        refuse_alone(given, {"split_seed": ("dev_share", "test_share")})
+    elif "encoder" not in given:
         from truepair.data.config import Reading
         from truepair.data.open import takes_encoder
         from truepair.training.jobs import encoder_of_run

@@ -19,6 +19,7 @@ from truepair.cli.options import (
     given_options,
     option_in,
     options_of_others,
+    refuse_alone,
 )
 from truepair.cli.shared import DATA_HELP, use_threads
 from truepair.data.config import Augmentation, DataConfig
@@ -29,6 +30,14 @@ from truepair.methods import DEFAULT, METHODS
 from truepair.option import idle_beside
 from truepair.phrases import wrong_share_sentence
 from truepair.training.config import TrainingConfig
+
+NEEDS = {
+    "noise_kind": ("noise",),
+    "noise_seed": ("noise", "label_noise", "clean_pairs"),
+    "label_noise_kind": ("label_noise",),
+    "split_seed": ("dev_share", "test_share"),
+}
+"""Options that have no effect without one of these."""
 
 DESCRIPTION = """\
 Train a retrieval model on pairs of which some are mismatched. Leaves a run folder.
@@ -172,6 +181,14 @@ def job_of(options: argparse.Namespace) -> Any:
         if foreign and name != method:
             option = flag(next(iter(foreign)), f"{name}-")
             raise InputError(f"{option} is an option of --method {name}, but the method is {method}; leave it out")
+    refuse_alone(vars(options), NEEDS)
+    if hasattr(options, "vocabulary") and hasattr(options, "minimum_count"):
+        raise InputError(
+            "--minimum-count says which words of the captions are read, and so does --vocabulary; leave one of the "
+            "two out"
+        )
+    if getattr(options, "schedule", "steps") == "cosine" and hasattr(options, "decay_factor"):
+        raise InputError("--decay-factor has no effect beside --schedule cosine; leave one of the two out")
     data = DataConfig(source=options.data or "", **given_options(options, DataConfig))
     model = options.model or default_engine(data)
     for option, names in options_of_others(options, engine_configs(), model):

@@ -223,7 +223,8 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     known to match are marked.
 
     Raises:
-        InputError: as `load`; or noise and an index file are both asked for.
+        InputError: as `load`; noise and an index file are both asked for; or images to score, of data without a
+            split to score.
     """
     if config.noise and config.noise_index:
         raise InputError("--noise and --noise-index both say how to mismatch the pairs; give one of them")
@@ -232,6 +233,13 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
     reading = config.reading
     names = splits_of(config.source, reading)
     drawn = {"dev": reading.dev_share, "test": reading.test_share}
+    if config.score_images is not None and not any(
+        named(split, names) or share is not None for split, share in drawn.items()
+    ):
+        raise InputError(
+            "score_images is for dev and test, but the data have neither; leave it out, or ask for a share of their "
+            "images (dev_share, test_share)"
+        )
     train = load(config.source, "train", reading=reading)
     dev, test = (
         load(config.source, split, reading=reading) if named(split, names) or share is not None else None
