@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from truepair.errors import InputError
 from truepair.methods import input_vectors
 from truepair.methods.input_vectors import InputVectors
 
@@ -42,7 +43,7 @@ def test_vectors_lie_at_their_ids_whatever_the_order(monkeypatch, encoded, sampl
     )
     texts[:, 2] = 1e4 + 0.02 * rng.normal(size=400)  # twenty roundings of single precision
     rows = rng.permutation(400)
-    batches, found = Batches(images, texts, rows, encoded), InputVectors(400)
+    batches, found = Batches(images, texts, rows, encoded), InputVectors(400, without="--none")
     parts = np.array_split(rng.permutation(400), 9)
     for ids in parts:
         found.add(batches.forward(ids))
@@ -74,6 +75,13 @@ def test_a_number_far_beyond_all_others_is_cut_off():
 
 
 def found_sides(images, texts):
-    found = InputVectors(len(images))
+    found = InputVectors(len(images), without="--none")
     found.add(Batches(images, texts, np.arange(len(images)), True).forward(np.arange(len(images))))
     return found.sides
+
+
+def test_more_pairs_than_the_memory_holds_are_refused_before_any_is_kept(monkeypatch):
+    monkeypatch.setattr("truepair.device.memory_of", lambda device: 10 * 300 * 14 - 1)
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match=r"linear models of 300 pairs \(--none does without\) needs about 0.0 GB"):
+        found_sides(rng.normal(size=(300, 8)).astype(np.float32), rng.normal(size=(300, 6)).astype(np.float32))

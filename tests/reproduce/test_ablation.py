@@ -1,4 +1,4 @@
-"""An ablation compares rows of the same seeds: parts off with the whole method, parts added with none of them."""
+"""An ablation compares rows of the same seeds, parts off with the whole, parts added with none; and names options."""
 
 from truepair.reproduce.cells import Cell
 from truepair.reproduce.render.ablation import ablation
@@ -11,6 +11,12 @@ TITLES = {
     "bare": "none",
     "ours-only-a": "and a",
 }
+OWN = {
+    "ours-no-a": " --ours-a 0",
+    "ours-no-b": " --no-ours-b --epochs 3 --oracle",
+    "bare": " --ours-a 0 --no-ours-b",
+    "ours-only-a": " --theirs-c 3",
+}
 OPTIONS = {"whole": "ours", "none": "bare", "added": "ours-only-", "names": {"toy": "toys", "other": "others"}}
 
 
@@ -18,7 +24,7 @@ def record(method, seed, rsum, *, data="toy"):
     return {
         "name": f"{data}-{method}-{seed}",
         "cell": {"data": data, "method": method, "noise": 0.4, "seed": seed},
-        "command": f"truepair train {data} --method {method} --train-pairs 30",
+        "command": f"truepair train {data} --method ours{OWN.get(method, '')} --train-pairs 30",
         "date": f"2026-01-0{2 + seed}",
         "result": {
             "dev": {"rsum": rsum},
@@ -50,19 +56,19 @@ def test_differences_are_of_dev_and_of_equal_seeds():
     assert shown(RECORDS) == [
         "**Toys**, 40 % noise, `--train-pairs 30`, seeds 0, 1, 2, 2026-01-02 to 2026-01-04:",
         "",
-        "| | seeds | dev rSum | difference | AUROC | average precision |",
-        "|---|---|---|---|---|---|",
-        "| our method | 2 | 310.0 ± 14.1 | | 0.3100 ± 0.0141 | 0.5000 ± 0.0000 |",
-        "| without a | 2 | 298.0 ± 11.3 | -12.0 ± 2.8 | 0.2980 ± 0.0113 | 0.5000 ± 0.0000 |",
-        "| without b | 1 | 325.0 | +5.0 | 0.3250 | 0.5000 |",
-        "| none | 1 | 200.0 | -100.0 | 0.2000 | 0.5000 |",
-        "| and a | 2 | 551.5 ± 492.9 | +3.0 | 0.5515 ± 0.4929 | 0.5000 ± 0.0000 |",
+        "| | seeds | dev rSum | difference | AUROC | average precision | options |",
+        "|---|---|---|---|---|---|---|",
+        "| our method | 2 | 310.0 ± 14.1 | | 0.3100 ± 0.0141 | 0.5000 ± 0.0000 | |",
+        "| without a | 2 | 298.0 ± 11.3 | -12.0 ± 2.8 | 0.2980 ± 0.0113 | 0.5000 ± 0.0000 | `--ours-a 0` |",
+        "| without b | 1 | 325.0 | +5.0 | 0.3250 | 0.5000 | `--no-ours-b --oracle` |",
+        "| none | 1 | 200.0 | -100.0 | 0.2000 | 0.5000 | `--ours-a 0 --no-ours-b` |",
+        "| and a | 2 | 551.5 ± 492.9 | +3.0 | 0.5515 ± 0.4929 | 0.5000 ± 0.0000 | |",
     ]
 
 
 def test_a_row_without_a_seed_in_common_has_no_difference():
     lines = shown([record("ours", 0, 300.0), record("ours-no-a", 1, 290.0)])
-    assert lines[-1] == "| without a | 1 | 290.0 | – | 0.2900 | 0.5000 |"
+    assert lines[-1] == "| without a | 1 | 290.0 | – | 0.2900 | 0.5000 | `--ours-a 0` |"
 
 
 def test_each_noise_rate_has_its_table():

@@ -6,12 +6,14 @@ import numpy as np
 
 from truepair.correspondence.repeats import caption_classes, with_copies
 from truepair.data.pairs import Array, BoolArray, IntArray
+from truepair.device import check_memory
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.base import Forward
 
 WIDTH = 256
 SAMPLE = 4096
 EXTREME = 1000.0  # times the median size of the numbers that are not zero: what is beyond is cut off, it is a fault
+BYTES = 10  # for each number of a pair: the vectors, the same along principal axes, and what models of folds take
 ROUNDING = 1e-5  # of the largest value of a number: where it differs by no more it is always the same
 
 
@@ -19,10 +21,16 @@ class InputVectors:
     """What the items of all pairs are before anything is learned of them, at most `WIDTH` numbers a block.
 
     Principal axes of the first 4,096 pairs that come, in the random order of the survey; what comes later is projected
-    on them at once. N pairs take 4 N (D + E) bytes, with at most 512 numbers an image and 256 a text.
+    on them at once. N pairs take 4 N (D + E) bytes, with at most 512 numbers an image and 256 a text, and linear
+    models of them 6 N (D + E) more while they are made: up to 7.7 GB for a million pairs.
+
+    Args:
+        count: N.
+        without: the option that does without linear models, for who has too little memory.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, without: str) -> None:
+        self.count, self.without = count, without
         self.image_rows = np.zeros(count, dtype=np.int64)
         self.images, self.texts = _Side(count), _Side(count)
 
@@ -44,13 +52,16 @@ class InputVectors:
         return len(np.unique(self.image_rows[rows])) / max(len(np.unique(groups[rows])), 1)
 
     def add(self, forward: Forward) -> None:
-        """The items of one batch."""
+        """The items of one batch. Raises InputError: those of all pairs need more memory than there is."""
         batch, network = forward.batch, forward.networks[0]
         engine: ScoringEngine[object] = network.engine
         found = engine.input_vectors(batch.images, batch.texts)
         if found is None:
             found = [engine.image_vectors(network.images)], [engine.text_vectors(network.texts)]
         assert batch.image_rows is not None  # batches of the training loop have them
+        width = sum(min(WIDTH, block.shape[1]) for blocks in found for block in blocks)
+        what = f"linear models of {self.count:,} pairs ({self.without} does without)"
+        check_memory(BYTES * self.count * width, what)
         ids = batch.ids.cpu().numpy()
         self.image_rows[ids] = batch.image_rows.numpy()
         for side, blocks in zip((self.images, self.texts), found, strict=True):

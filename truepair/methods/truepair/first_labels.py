@@ -134,7 +134,7 @@ class PairVectors(InputVectors):
         groups = self.groups(captions)
         judged = judged_by_captions(captions, groups)
         copies = self.copies(groups, judged)
-        images, texts = (side[judged] for side in self.sides)
+        images, texts = (side if judged.all() else side[judged] for side in self.sides)
         groups = groups[judged]
         if len(np.unique(groups)) < LEAST_IMAGES or not all(np.ptp(side, axis=0).any() for side in (images, texts)):
             return judged, copies, None

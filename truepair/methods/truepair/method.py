@@ -123,7 +123,7 @@ class TruePair(Method):
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         if self.begins(position):
-            self.inputs = self.inputs or PairVectors(memory.count)
+            self.inputs = self.inputs or PairVectors(memory.count, without="--truepair-first-labels given")
             self.inputs.add(forward)
         else:
             self.see_disbelieved(forward, memory)

@@ -110,7 +110,7 @@ class UOTRCL(LabelMethod):
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         if self.begins(position):
-            self.inputs = self.inputs or InputVectors(memory.count)
+            self.inputs = self.inputs or InputVectors(memory.count, without="--uot-rcl-held-out-weight 0")
             self.inputs.add(forward)
         if self.corrects(position):
             self.encode(forward, memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from truepair.reproduce.cells import Record
@@ -13,7 +14,8 @@ DEV, AUROC, PRECISION = "result.dev.rsum", "result.detection.auroc", "result.det
 
 
 def ablation(section: Section, shown: Filled) -> str:
-    """A table for each data set and noise rate: dev rSum and its difference from a row of the same seeds, detection.
+    """A table for each data set and noise rate: dev rSum and its difference from a row of the same seeds, detection,
+    and the options of the method that make the row.
 
     Options of the section: `whole`, the row of the whole method; `names`, data set → its name in the text; where parts
     are added alone, `none`, the row without any, and `added`, how the names of rows begin that are compared with it.
@@ -58,8 +60,18 @@ def rows_of(section: Section, shown: Filled, records: Sequence[Record]) -> str:
                 for figure, n in ((DEV, 1), (AUROC, 4), (PRECISION, 4))
             )
             first, *rest = figures
-            lines.append([title, str(len(runs)), first, signed(gap), *rest])
-    return table(["", "seeds", "dev rSum", "difference", "AUROC", "average precision"], lines)
+            options = options_of_method(next(iter(runs))["command"])
+            lines.append([title, str(len(runs)), first, signed(gap), *rest, f"`{options}`" if options else ""])
+    return table(["", "seeds", "dev rSum", "difference", "AUROC", "average precision", "options"], lines)
+
+
+def options_of_method(command: str) -> str:
+    """Those options of a training command that are of its method (`--crcl-labels given`), and `--oracle`."""
+    method = re.search(r"--method (\S+)", command)
+    if not method:
+        return ""
+    own = rf"--oracle|--(?:no-)?{re.escape(method[1])}-\S+(?: (?!--)\S+)?"
+    return " ".join(re.findall(own, command))
 
 
 def signed(gap: str) -> str:
