@@ -7,7 +7,7 @@ import pytest
 
 from truepair.reproduce.cells import Cell, Context, Places
 from truepair.reproduce.records import kept_in_warm_up
-from truepair.reproduce.render.grand import coverage, figures_table, grand, page_of, rank
+from truepair.reproduce.render.grand import costs, coverage, figures_table, grand, page_of, rank
 from truepair.reproduce.render.markdown import of_warm_up
 from truepair.reproduce.tables import Filled, Section, Table, read_specs
 from truepair.reproduce.training import training_cells
@@ -69,6 +69,13 @@ def test_missing_runs_are_counted_and_their_cost_is_guessed_from_those_there():
     assert "20 of 30 runs are there, 10 are missing" in text
     assert "2.0 core-hours of training; the missing ones take about 1 more" in text
     assert "| `flickr8k`, global | 20 | 10 |" in text
+
+
+def test_costs_are_medians_of_processor_time_where_it_is_known():
+    costly = [{**each, "training_seconds": 9000.0, "cpu_seconds": 360.0} for each in SOME]
+    assert "2.0 core-hours of training" in coverage(filled(costly))
+    one = [{**SOME[0], "training_seconds": 60.0 * minutes} for minutes in (1, 2, 30)]
+    assert costs({"a": "A"}, one).splitlines()[-1] == "| A | 2.0 |"
 
 
 def test_cells_say_how_many_seeds_they_have_and_kinds_have_columns():

@@ -120,15 +120,24 @@ def test_figures_in_the_prose_of_the_readme_are_those_of_the_records():
         found = (audits[f"fashion-random{rate}-seed0"]["rows"]["verdict"][figure] for rate in (0, 20, 40))
         return " / ".join(f"{100 * value:.1f}" for value in found)
 
+    def auroc_of_fashion(rate):
+        return f"{audits[f'fashion-random{rate}-seed0']['rows']['verdict']['auroc']:.3f}"
+
     def of_photographs(rate):
-        found = (audit for record in embedded for audit in record["audits"])
-        return fmean(
-            100 * audit["estimate"][0] for audit in found if (audit["kind"], audit["noise"]) == ("random", rate)
-        )
+        found = [audit for record in embedded for audit in record["audits"] if audit["kind"] == "random"]
+        return [audit for audit in found if audit["noise"] == rate]
+
+    def estimate(rate):
+        return f"{fmean(100 * audit['estimate'][0] for audit in of_photographs(rate)):.1f}"
+
+    def auroc(rate):
+        return f"{fmean(audit['auroc'] for audit in of_photographs(rate)):.3f}"
 
     text = " ".join((ROOT / "README.md").read_text().split())
-    assert f"takes {' / '.join(f'{of_photographs(rate):.1f}' for rate in (0.0, 0.1, 0.2, 0.4))} %" in text
-    assert f"it estimates {of_fashion('estimate')} %, flags {of_fashion('flagged')} %" in text
+    rates = (0.1, 0.2, 0.4)
+    assert f"| {estimate(0.0)} / {' / '.join(map(estimate, rates))} % | – / {' / '.join(map(auroc, rates))} |" in text
+    found = f"| {of_fashion('estimate')} %, flagged {of_fashion('flagged')} % | –"
+    assert f"{found} / {auroc_of_fashion(20)} / {auroc_of_fashion(40)} |" in text
     (retrained,) = read_records(ROOT / "results" / "audit-retrain.jsonl")
     kept, matched, every = (f"{retrained[row]['test']['rsum']:.1f}" for row in ("kept", "truly matched", "all"))
     assert f"rSum of {kept}; on the truly matched pairs it is {matched}, on all of them {every}" in text

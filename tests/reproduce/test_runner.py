@@ -49,6 +49,7 @@ def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monke
     assert (kept["name"], kept["cell"]) == ("tiny-oracle-noise40-seed1", cell.facts)
     assert kept["result"]["test"]["rsum"] > 0 and kept["epochs_trained"] == len(kept["epochs"]) == 1
     assert kept["options"]["model"]["width"] == 16 and kept["threads"] == 1
+    assert 0 <= kept["cpu_seconds"] < 60 and 0 <= kept["training_seconds"] < 60
     assert str(tmp_path) not in json.dumps(kept) and str(tiny) not in json.dumps(kept)
 
     monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **__: pytest.fail("it is there already"))

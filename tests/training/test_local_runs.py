@@ -1,6 +1,7 @@
 """Whole runs with every engine and with the methods that survey, divide and train two networks."""
 
 import json
+import time
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.training import loop
 from truepair.training.jobs import read_job
+from truepair.training.run_folder import read_lines
 from truepair.training.setup import Setup
 
 MODELS = {
@@ -100,6 +102,29 @@ def test_a_survey_sees_every_pair_once_unaltered_and_teaches_nothing(tiny, tmp_p
     assert sorted(torch.cat(seen).tolist()) == list(range(96))
     assert torch.cat(seen).tolist() != list(range(96))
     assert set(modes) == {(False, False, 3)}
+
+
+def test_what_an_epoch_took_has_the_survey_and_what_the_method_does_before_and_after_its_batches(
+    tiny, tmp_path, monkeypatch
+):
+    from truepair.methods.ugncl.method import UGNCL
+
+    def slow(before, seconds):
+        def acts(self, *given):
+            time.sleep(seconds)
+            return before(self, *given)
+
+        return acts
+
+    monkeypatch.setattr(UGNCL, "survey", lambda *given: time.sleep(0.01))
+    monkeypatch.setattr(UGNCL, "start_epoch", slow(UGNCL.start_epoch, 0.3))
+    monkeypatch.setattr(UGNCL, "finish_epoch", slow(UGNCL.finish_epoch, 0.2))
+    run = fit(tiny, tmp_path / "run", "global", "ugncl", epochs=2)
+    timings = read_lines(run.folder.timings)
+    assert [line["epoch"] for line in timings] == [1, 2]
+    assert all(line["seconds"] >= 0.5 and line["cpu_seconds"] > 0 for line in timings)
+    batches = [96 / line["pairs_per_second"] for line in timings]
+    assert all(line["seconds"] - took >= 0.49 for line, took in zip(timings, batches, strict=True))
 
 
 def test_command_line_trains_local_engines_and_refuses_options_of_others(tiny, tmp_path, capsys):

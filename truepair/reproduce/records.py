@@ -75,6 +75,13 @@ def kept_in_warm_up(record: Record) -> bool:
     return bool(warm_up and best and best <= warm_up < options["training"]["epochs"])
 
 
+def seconds_of(record: Record) -> float:
+    """What its training took: processor time, or by the clock where the record is of before that was kept (until
+    2026-11-27, without what a method does before the first batch of an epoch).
+    """
+    return float(record["cpu_seconds"] if "cpu_seconds" in record else record["training_seconds"])
+
+
 def figure_of(record: Record, path: str) -> float | None:
     """A figure by its dotted place in the record, None where there is none; or the last epoch's clean share."""
     if path == "clean share":

@@ -115,8 +115,12 @@ def methods_of(runs: list[RunFolder]) -> Record:
 
 
 def cost_of(runs: list[RunFolder]) -> Record:
+    """What training took, without scoring: seconds of the clock, and of processor time where the runs have it."""
     timings = [line for run in runs for line in read_lines(run.timings)]
-    return {"epochs_trained": len(timings), "training_seconds": round(sum(line["seconds"] for line in timings), 1)}
+    cost = {"epochs_trained": len(timings), "training_seconds": round(sum(line["seconds"] for line in timings), 1)}
+    if timings and all("cpu_seconds" in line for line in timings):
+        cost["cpu_seconds"] = round(sum(line["cpu_seconds"] for line in timings), 1)
+    return cost
 
 
 def epoch_of(line: Record) -> Record:
@@ -140,7 +144,8 @@ def measure_ensemble(at: Context, names: list[str], data: str, images: str, plac
             words = [*(str(run.path) for run in runs), places.source(data), "--images", images, "--split", split]
             truepair("evaluate", *words, "--json", str(file))
             figures[split] = json.loads(file.read_text(encoding="utf-8"))
-    cost = {**cost_of(runs), "training_seconds": 0.0}  # that of its members is in their records
+    # What its members took is in their records.
+    cost = {"epochs_trained": cost_of(runs)["epochs_trained"], "training_seconds": 0.0, "cpu_seconds": 0.0}
     return {"members": names, **methods_of(runs), "result": {**figures, "detection": None}, **cost}
 
 

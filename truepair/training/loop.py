@@ -23,6 +23,7 @@ from truepair.training.interruption import Interruption
 from truepair.training.pieces import ForwardInPieces
 from truepair.training.run_folder import RunFolder, append_line, keep_lines
 from truepair.training.state import Cursor, TrainingState
+from truepair.training.stopwatch import Stopwatch
 from truepair.training.team import Team
 
 Scores = dict[str, Any]
@@ -96,8 +97,9 @@ class Training:
         with Interruption() as interruption, self._bar(state.cursor, stages) as bar:
             while not state.cursor.finished:
                 position = self._position(state.cursor, stages)
-                self._train_epoch(state, position, interruption, bar)
-                self._finish_epoch(state, position, bar)
+                watch = Stopwatch()
+                rate = self._train_epoch(state, position, interruption, bar)
+                self._finish_epoch(state, position, watch, rate)
             if self.team.any(interruption.requested):  # while the last epoch was scored; its checkpoint is written
                 raise KeyboardInterrupt
 
@@ -120,8 +122,8 @@ class Training:
 
     def _train_epoch(
         self, state: TrainingState, position: EpochPosition, interruption: Interruption, bar: tqdm[Any]
-    ) -> None:
-        """The remaining batches of the epoch at the cursor."""
+    ) -> float:
+        """The remaining batches of the epoch at the cursor; returns how many pairs a second they took."""
         cursor, config = state.cursor, self.config
         place = (config.seed, position.stage, position.epoch)
         bar.set_description_str(progress_title(position, self.observers.figure, cursor.last_score), refresh=False)
@@ -130,7 +132,7 @@ class Training:
             if self.method.surveys(position):
                 self._survey(state, position, interruption)
             cursor.epoch_scalars = self.method.start_epoch(position, state.memory)
-        started = saved = time.monotonic()
+        watch, saved = Stopwatch(), time.monotonic()
         seen_before = cursor.pairs_seen
         state.engine.train()
         for batch in self._turns(place, cursor.step):
@@ -151,11 +153,8 @@ class Training:
             if time.monotonic() - saved > 60 * config.checkpoint_minutes:
                 self._save(state)
                 saved = time.monotonic()
-        seconds = time.monotonic() - started
-        rate = (cursor.pairs_seen - seen_before) / seconds if seconds else 0.0
-        timing = {"epoch": position.overall, "seconds": round(seconds, 3), "pairs_per_second": round(rate, 1)}
-        if self.team.leads:
-            append_line(self.folder.timings, timing)
+        seconds = watch.seconds
+        return (cursor.pairs_seen - seen_before) / seconds if seconds else 0.0
 
     def _agree(self, state: TrainingState) -> None:
         """Several processes begin an epoch with the same numbers, to the last bit."""
@@ -275,10 +274,19 @@ class Training:
             f"(now {self.learning_rate:g}).{sound}"
         )
 
-    def _finish_epoch(self, state: TrainingState, position: EpochPosition, bar: tqdm[Any]) -> None:
-        """Score, log, keep the best, and move the cursor to the next epoch (and stage)."""
+    def _finish_epoch(self, state: TrainingState, position: EpochPosition, watch: Stopwatch, rate: float) -> None:
+        """Score, log, keep the best, and move the cursor to the next epoch (and stage).
+
+        Args:
+            watch: since the epoch began; what training costs is what was done until here, without scoring.
+            rate: pairs a second, in batches alone.
+        """
         cursor, observers = state.cursor, self.observers
         finished = self.method.finish_epoch(position, state.memory)
+        spent = {"seconds": round(watch.seconds, 3), "cpu_seconds": round(watch.cpu_seconds, 3)}
+        if self.team.leads:
+            timing = {"epoch": position.overall, **spent, "pairs_per_second": round(rate, 1)}
+            append_line(self.folder.timings, timing)
         try:
             dev = self.team.told(observers.score_dev) if observers.score_dev else None
         except NaNError as error:  # the last step of the epoch was one too far

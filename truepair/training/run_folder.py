@@ -4,7 +4,8 @@ config.json         complete, re-runnable configuration
 decisions.jsonl     what people had decided of the pairs when it began, where it was trained with decisions
 vocabulary.json     word ids, in the field's format
 metrics.jsonl       one line an epoch; the same bytes whether the run was interrupted or not
-timings.jsonl       one line an epoch: seconds and pairs per second of the session that ended it
+timings.jsonl       one line an epoch, of the session that ended it: seconds of the clock and of processor time without
+                    scoring, pairs per second of its batches
 model.safetensors   the best model by dev rSum
 pairs.parquet       what the method believes of every pair
 result.json         the figures; exists once the run is finished

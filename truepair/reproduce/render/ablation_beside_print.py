@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.published.printed import PrintedRow, printed_table
-from truepair.reproduce.records import figure_of
+from truepair.reproduce.records import figure_of, seconds_of
 from truepair.reproduce.render.ablation import signed
 from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.tables import Filled, Section
@@ -72,7 +72,7 @@ def ablation_beside_print(section: Section, shown: Filled) -> str:
 
 def told(records: Sequence[Record]) -> str:
     seeds, dates = seeds_and_dates(records)
-    hours = sum(record["training_seconds"] for record in records) / 3600
+    hours = sum(seconds_of(record) for record in records) / 3600
     data = records[0]["cell"]["data"]
     return f"`{data}`, {of_seeds(seeds)}, {dates}, {hours:.1f} hours of training on one CPU thread"
 

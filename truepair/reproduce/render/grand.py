@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated
+from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated, seconds_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
 from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table, warm_up_mark
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
@@ -19,6 +19,7 @@ from truepair.reproduce.tables import Filled, Section
 
 RECALLS = WITH_SUM[:-1]
 RSUM, AUROC = "result.test.rsum", "result.detection.auroc"
+COSTS = "**What a run costs**, median minutes of training on one CPU thread; by the clock in runs before 2026-11-27:"
 KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
 REFERENCE = "oracle"
 """A row that is told the truth: shown, not ranked."""
@@ -59,7 +60,7 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
         rsum=round(test["rsum"], 2),
         dev=round(record["result"]["dev"]["rsum"], 2),
         auroc=figure_of(record, AUROC),
-        minutes=round(record["training_seconds"] / 60, 2),
+        minutes=round(seconds_of(record) / 60, 2),
         date=record["date"],
         version=record["truepair"] + (" (earlier revision)" if outdated([record]) else ""),
         command=record["command"],
@@ -115,9 +116,7 @@ def grand(section: Section, shown: Filled) -> str:
         parts += [figures_table(titles, local, RSUM, 1, older)]
     if (ranking := rank(of_global)) is not None:
         parts += ranking_text(titles, ranking)
-    return "\n\n".join(
-        [*parts, "**What a run costs**, minutes of training on one CPU thread:", costs(titles, of_global)]
-    )
+    return "\n\n".join([*parts, COSTS, costs(titles, of_global)])
 
 
 def coverage(shown: Filled) -> str:
@@ -126,7 +125,7 @@ def coverage(shown: Filled) -> str:
     groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for run in shown.table.cells:
         groups[run.facts["data"], run.facts.get("engine", "global")].append(run.name in there)
-    hours = sum(record["training_seconds"] for record in (*shown.records, *shown.diverged)) / 3600
+    hours = sum(seconds_of(record) for record in (*shown.records, *shown.diverged)) / 3600
     total = len(shown.table.cells)
     seeds, dates = seeds_and_dates(shown.records)
     stops = f", of which {len(shown.diverged)} diverged" if shown.diverged else ""
@@ -147,15 +146,15 @@ def names_of(shown: Filled) -> set[str]:
 
 
 def missing_hours(shown: Filled) -> float:
-    """Core-hours of the runs that are missing, by the mean of their source, engine and method, or of less."""
+    """Core-hours of the runs that are missing, by the median of their source, engine and method, or of less."""
     seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for record in shown.records:
         for key in keys_of(record["cell"]):
-            seconds[key].append(record["training_seconds"])
+            seconds[key].append(seconds_of(record))
     there = names_of(shown)
     missing = [run.facts for run in shown.table.cells if run.name not in there]
     known = (next((seconds[key] for key in keys_of(facts) if key in seconds), [0.0]) for facts in missing)
-    return sum(map(statistics.fmean, known)) / 3600
+    return sum(map(statistics.median, known)) / 3600
 
 
 def keys_of(facts: Mapping[str, object]) -> list[tuple[str, ...]]:
@@ -257,13 +256,13 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
 
 
 def costs(titles: Mapping[str, str], records: Sequence[Record]) -> str:
-    """Methods × sources, mean minutes of a run."""
+    """Methods × sources, median minutes of a run."""
     sources = list(dict.fromkeys(record["cell"]["data"] for record in records))
     minutes: dict[tuple[str, str], list[float]] = defaultdict(list)
     for record in records:
-        minutes[record["cell"]["method"], record["cell"]["data"]].append(record["training_seconds"] / 60)
+        minutes[record["cell"]["method"], record["cell"]["data"]].append(seconds_of(record) / 60)
     rows = [
-        [title, *(f"{statistics.fmean(found):.1f}" if (found := minutes.get((name, at))) else "–" for at in sources)]
+        [title, *(f"{statistics.median(found):.1f}" if (found := minutes.get((name, at))) else "–" for at in sources)]
         for name, title in titles.items()
     ]
     return table(["", *(f"`{source}`" for source in sources)], rows)

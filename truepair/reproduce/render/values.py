@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of
+from truepair.reproduce.records import figure_of, seconds_of
 from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table, warm_up_mark
 from truepair.reproduce.render.ranks import rank_table
 from truepair.reproduce.tables import Filled, Section
@@ -140,11 +140,11 @@ def recall_table(titles: Mapping[str, str], groups: Groups, rate: float) -> str:
 def origin(records: list[Record], example: str, remark: str) -> str:
     """Data, seeds, dates and cost of the records, and the command of the first of a row. `remark` follows the seeds."""
     seeds, dates = seeds_and_dates(records)
-    hours = sum(record["training_seconds"] for record in records) / 3600
+    hours = sum(seconds_of(record) for record in records) / 3600
     shown = next((record for record in records if record["cell"]["method"] == example), records[0])
     return (
         f"{len(records)} runs on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} hours of "
-        f"training on one CPU thread each. One of them: `{shown['command']}`."
+        f"training in all, on one CPU thread a run. One of them: `{shown['command']}`."
     )
 
 
