@@ -2,14 +2,17 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import truepair.reproduce.published.printed as printed
+import truepair.reproduce.published.views as views
 from truepair.cli.main import main
 from truepair.errors import InputError
 from truepair.reproduce.published.printed import DATA, all_rows, printed_table, read_printed
+from truepair.reproduce.published.views import elsewhere, marks, view_of
 
 
 def test_every_row_of_the_files_is_in_one_table():
@@ -55,6 +58,21 @@ def test_tables_are_listed_and_shown(capsys):
     assert "! VSEinf, cc152k, real: sum ok but t2i" in shown
     assert main(["reproduce", "uot-rcl-2"]) == 0
     assert re.search(r"^MRL +wikipedia +0\.8 +0\.435 +0\.400$", capsys.readouterr().out, re.M)
+
+
+def test_what_other_tables_print_for_a_row_stands_below():
+    shown = view_of(table := printed_table("crcl-1"), table.rows).splitlines()
+    below = [line for line in shown if line.startswith("≠")]
+    assert "≠ NCR, f30k, 0.4: rSum 467.1 in disncl-1, disncl-2, gsc-1" in below
+    assert "≠ MSCN, f30k, 0.2: rSum 492.6 in disncl-1; rSum 502.1 in disncl-2" in below
+    assert len(below) == sum("≠" in marks(row) for row in table.rows)
+
+
+def test_equal_sums_of_other_recalls_name_the_recalls(monkeypatch):
+    row = printed_table("crcl-1").rows[0]
+    other = replace(row, figures={**row.figures, "i2t_r5": 1.0, "t2i_r1": 2.0})
+    monkeypatch.setattr(views, "contradicting", lambda _: [other])
+    assert elsewhere(row) == "i→t R@5 1.0, t→i R@1 2.0 in crcl-1"
 
 
 def test_an_unknown_table_is_refused_with_those_there_are(capsys):

@@ -95,11 +95,11 @@ def test_every_row_runs_or_says_why_not(layouts, name):
     ready, left = planned(table, asked(layouts))
     rows = {plan.row.name for plan in ready}
     for row in table.rows:
-        made, said = configuration_of(table, row), f"{row.method}, {row.data}, {row.rate}:"
+        made, why = configuration_of(table, row), {each.name: why for each, why in left.rows}
         if isinstance(made, NotBuilt):
-            assert row.name not in rows and any(line.startswith(f"{said} not built: ") for line in left)
+            assert row.name not in rows and why[row.name] == f"not built: {made.reason}"
         elif made.weights:  # those run on pictures: test_clip_rows.py
-            assert row.name not in rows and f"{said} no data: coco-pictures" in left
+            assert row.name not in rows and why[row.name] == "no data: coco-pictures"
         else:
             assert row.name in rows
     for plan in ready:
@@ -120,7 +120,7 @@ def test_rows_of_class_labels_run_on_the_files_of_the_field(features):
     for plan in ready:
         of_row = job(" ".join([str(plan.source), *plan.words(plan.configuration.networks[0], 0)]))
         assert of_row.data.label_noise == plan.row.noise and of_row.setup.model.name == "mlp"
-    assert any("not built: no such method here" in line for line in left)
+    assert any("not built: no such method here" in line for line in left.lines)
 
 
 @pytest.mark.parametrize(("name", "table"), [("nus_wide", "uot-rcl-1"), ("xmedianet", "uot-rcl-1")])
@@ -233,15 +233,39 @@ def test_the_plan_is_shown_without_running(layouts, capsys):
         "CRCL:2:cc152k:real:CRCL\n  truepair train cc152k --method crcl --model sgr --as-printed --printed-for cc152k"
         in shown
     )
-    assert "MSCN, cc152k, real: not built: " in shown
+    (line,) = (line for line in shown.splitlines() if "(MSCN; cc152k; real)" in line)
+    assert line.startswith("1 row left out, not built: ")
 
 
 def test_data_that_are_missing_are_described(layouts, capsys):
     ready, left = planned(printed_table("crcl-1"), asked(layouts / "f30k_precomp"))
     assert {plan.row.data for plan in ready} == {"f30k"}
-    assert any(line.startswith("MS-COCO in the precomp layout comes with SCAN") for line in left)
-    assert main(["reproduce", "crcl-1", "--data", str(layouts / "cc152k_precomp"), "--dry-run"]) == 2
-    assert "29,000 × 36 × 2048 float32, 8.6 GB" in capsys.readouterr().err
+    (line,) = (line for line in left.lines if "no data: coco (" in line)
+    of_coco = [row for row, why in left.rows if why == "no data: coco"]
+    assert line.startswith(f"{len(of_coco)} rows left out, ") and line.endswith("; coco1k; 0.2, 0.4, 0.6, 0.8)")
+    assert any(line.startswith("MS-COCO in the precomp layout comes with SCAN") for line in left.lines)
+    of_other_tables = layouts / "cc152k_precomp"
+    assert main(["reproduce", "crcl-1", "--data", str(of_other_tables), "--dry-run"]) == 2
+    error = capsys.readouterr().err
+    assert "29,000 × 36 × 2048 float32, 8.6 GB" in error
+    assert f"{of_other_tables} is cc152k, of which no row is" in error and len(error.splitlines()) < 10
+
+
+def test_the_plan_says_where_settings_of_other_data_are_taken(layouts, capsys):
+    assert main(["reproduce", "disncl-3", "--data", str(layouts), "--dry-run"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    silent = "no settings for CC152K are printed or released: those of Flickr30K"
+    assert {f"{method}: {silent}" for method in ("RCL", "SAF")} <= set(shown)
+    assert not any(line.startswith(("NCR: ", "CRCL: ")) for line in shown)
+    ready, _ = planned(printed_table("gsc-3"), asked(layouts, methods=["RINCE-SGR"]))
+    assert ready[0].configuration.remark == f"epochs: 60, as GSC, which reports it; {silent}"
+
+
+def test_rows_that_are_never_run_say_so_before_any_data_are_looked_at(tmp_path, capsys):
+    asked_for = ["--rows", "MCCA", "--data", str(tmp_path / "nowhere")]
+    assert main(["reproduce", "uot-rcl-1", *asked_for]) == 2
+    error = capsys.readouterr().err
+    assert "nothing of uot-rcl-1 can be run, whatever the data" in error and "nowhere" not in error
 
 
 # --- Bad input ----------------------------------------------------------------------------------------------------

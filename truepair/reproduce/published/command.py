@@ -12,6 +12,7 @@ from truepair.reproduce.cells import Places
 from truepair.reproduce.published.compare import comparison, comparison_page
 from truepair.reproduce.published.configurations import Configuration, configuration_of
 from truepair.reproduce.published.data_sets import NoDataSet, find_sources, read_data_sets
+from truepair.reproduce.published.left_out import LeftOut
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.published.weights import SIZES, Weights, find_weights
@@ -56,24 +57,29 @@ def chosen_rows(table: PrintedTable, methods: Sequence[str], rates: Sequence[str
     return [row for row in table.rows if (not methods or row.method in methods) and (not rates or row.rate in rates)]
 
 
-def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
-    """What runs, and a sentence for each row that does not and what is missing. Weights and data are checked first.
+def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], LeftOut]:
+    """What runs, and what does not. Weights and data are checked first.
 
     Raises:
-        InputError: a data set is not as published, an index file is of something else, or nothing can be run.
+        InputError: nothing can be run; a data set is not as published; or an index file is of something else.
     """
     rows = chosen_rows(table, asked.methods, asked.rates)
     if asked.index is not None and (table.shuffled == "labels" or not any(row.noise for row in rows)):
         raise InputError(f"--noise-index has no effect: no row asked for of {table.name} shuffles pairs; leave it out")
     found = [configuration_of(table, row) for row in rows]
     ours = [entry for entry in found if isinstance(entry, Configuration)]
+    if not ours:
+        none = LeftOut([entry for entry in plans(table, rows, {}) if not isinstance(entry, Plan)])
+        raise InputError("\n".join([f"nothing of {table.name} can be run, whatever the data", *none.lines]))
     weights = weights_of(table, asked.weights)
     needed = list(dict.fromkeys(entry.data for entry in ours))
     try:
-        sources = {name: place for name, place in find_sources(asked.data).items() if name in needed}
+        there = find_sources(asked.data)
     except NoDataSet as error:
         where = [read_data_sets()[name].where for name in needed if name in read_data_sets()]
         raise InputError("\n".join([str(error), *where])) from error
+    sources = {name: place for name, place in there.items() if name in needed}
+    unused = [f"{place} is {name}, of which no row is" for name, place in there.items() if name not in needed]
     for name, place in sources.items():
         read_data_sets()[name].check(place)
     missing = [read_data_sets()[name].where for name in needed if name in read_data_sets() and name not in sources]
@@ -81,10 +87,10 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], list[str]]:
     missing += [SIZES[size].where for size in wanted if size not in weights]
     made = list(plans(table, rows, sources, asked.index, weights))
     ready = [plan for plan in made if isinstance(plan, Plan)]
-    left = [f"{row.method}, {row.data}, {row.rate}: {why}" for row, why in (x for x in made if isinstance(x, tuple))]
+    left = LeftOut([entry for entry in made if not isinstance(entry, Plan)], [*unused, *missing])
     if not ready:
-        raise InputError("\n".join([f"nothing of {table.name} can be run", *left, *missing]))
-    return ready, [*left, *missing]
+        raise InputError("\n".join([f"nothing of {table.name} can be run", *left.lines]))
+    return ready, left
 
 
 def weights_of(table: PrintedTable, given: Sequence[str]) -> dict[str, Weights]:
@@ -95,7 +101,7 @@ def weights_of(table: PrintedTable, given: Sequence[str]) -> dict[str, Weights]:
     return find_weights(given)
 
 
-def show_plan(ready: Sequence[Plan], left: Sequence[str], seeds: Sequence[int]) -> str:
+def show_plan(ready: Sequence[Plan], left: LeftOut, seeds: Sequence[int]) -> str:
     """The commands of every row, where what they name lies, and what is left out."""
     lines = [f"{plan.row.name}\n  " + plan.cells(seeds)[0].command.replace("; ", "\n  ") for plan in ready]
     places = {plan.data.name: str(plan.source) for plan in ready}
@@ -103,7 +109,7 @@ def show_plan(ready: Sequence[Plan], left: Sequence[str], seeds: Sequence[int]) 
     lines += ["", "In these commands", *(f"  {name} is {path}" for name, path in places.items())]
     remarks = dict.fromkeys(f"{p.row.method}: {p.configuration.remark}" for p in ready if p.configuration.remark)
     weights = dict.fromkeys(plan.weights.described for plan in ready if plan.weights is not None)
-    return "\n".join([*lines, "", *remarks, *weights, *left])
+    return "\n".join([*lines, "", *remarks, *weights, *left.lines])
 
 
 def reproduce(table: PrintedTable, asked: Asked) -> str:
@@ -127,4 +133,4 @@ def reproduce(table: PrintedTable, asked: Asked) -> str:
         write_text_atomically(page, comparison_page(table, table.rows, kept))
     if failed is not None:
         raise TruepairError(f"{failed}\nThe rows that ran are in {page}" if kept else str(failed)) from failed
-    return "\n".join([comparison(table, table.rows, kept), "", *left])
+    return "\n".join([comparison(table, table.rows, kept), "", *left.lines])

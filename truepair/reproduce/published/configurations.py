@@ -74,7 +74,9 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
     epochs = words["sgr"].split("--epochs ")[1].split()[0] if "--epochs" in words["sgr"] else "1"
     words["sgr-all"] = words["sgr"].replace("--triplet-warm-up-epochs 0", f"--triplet-warm-up-epochs {epochs}")
     networks = [line.format(**words) for line in spec["ours"][method]]
-    remark = spec["remarks"].get(method_of(row), "")
+    name = method_of(row)
+    remarks = (spec["remarks"].get(name), spec["remarks_of"].get(source_of(row), {}).get(name))
+    remark = "; ".join(each for each in remarks if each)
     return Configuration(source_of(row), tuple(_for_data(line, row) for line in networks), remark)
 
 

@@ -127,6 +127,12 @@ def printed_table(name: str) -> PrintedTable:
     return tables[name]
 
 
+def table_of(row: PrintedRow) -> str:
+    """The name of the table that a row stands in."""
+    tables = read_printed().values()
+    return next(table.name for table in tables if (table.paper, table.number) == (row.paper, row.number))
+
+
 def all_rows() -> Iterator[PrintedRow]:
     """The rows of all tables."""
     for table in read_printed().values():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from truepair.phrases import Rows, aligned, counted
 from truepair.reproduce.published.checks import contradicting
-from truepair.reproduce.published.printed import DATA, PrintedRow, PrintedTable, read_printed
+from truepair.reproduce.published.printed import DATA, PrintedRow, PrintedTable, read_printed, table_of
 
 TITLES = {
     "i2t_r1": "i→t R@1",
@@ -19,6 +19,8 @@ TITLES = {
     "i2t_map": "mAP i→t",
     "t2i_map": "mAP t→i",
 }
+SAID = {name: f"{name[:3].replace('2', '→')} {title}" if title[0] == "R" else title for name, title in TITLES.items()}
+"""The same where no column stands before: `i→t R@5`."""
 DOUBTFUL, CONTRADICTED = "!", "≠"
 LEGEND = (
     f"{DOUBTFUL} doubtful as printed; {CONTRADICTED} other tables print other figures for the same cell (docs/print.md)"
@@ -56,14 +58,29 @@ def heading(table: PrintedTable) -> str:
 
 
 def explained(rows: Sequence[PrintedRow]) -> list[str]:
-    """The legend and a line a doubtful row; nothing where no row is marked."""
+    """The legend, a line for each doubtful row, and one for each row of which others print other figures; nothing
+    where no row is marked.
+    """
     lines = [
         f"{DOUBTFUL} {row.method}, {row.data}, {row.rate}: {row.doubt.removeprefix('doubtful: ')}"
         for row in rows
         if row.doubt
     ]
-    marked = lines or any(marks(row) for row in rows)
-    return ["\n".join([LEGEND, *lines])] if marked else []
+    lines += [
+        f"{CONTRADICTED} {row.method}, {row.data}, {row.rate}: {elsewhere(row)}" for row in rows if contradicting(row)
+    ]
+    return ["\n".join([LEGEND, *lines])] if lines else []
+
+
+def elsewhere(row: PrintedRow) -> str:
+    """What other tables print for the same cell: its sum where that is another one, else the figures that are."""
+    tables: dict[str, list[str]] = {}
+    for other in contradicting(row):
+        names = [name for name, value in other.figures.items() if row.figures.get(name) != value]
+        told = ["rsum"] if "rsum" in names else names
+        figures = ", ".join(f"{SAID[name]} {shown(name, other.figures[name])}" for name in told)
+        tables.setdefault(figures, []).append(table_of(other))
+    return "; ".join(f"{figures} in {', '.join(dict.fromkeys(names))}" for figures, names in tables.items())
 
 
 def marks(row: PrintedRow) -> str:
