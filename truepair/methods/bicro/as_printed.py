@@ -42,6 +42,8 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
+        "labels are made by another pass in evaluation mode there; here by the pass that trains, dropout included",
+        "where every posterior is above ½ the released code calls the 1 % with the smallest noisy; here nobody is",
         "the beta mixture is asked whether there are two groups, and no pair is noisy where there are not; there it is "
         "believed unasked",
         "anchors come from the clean pairs of the batch, as released; in the paper from a clean set of the whole data",

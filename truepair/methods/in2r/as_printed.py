@@ -45,6 +45,8 @@ PRINTED = Preset(
         "encodings are centred by the mean of their batch there, in evaluation too, so that a score depends on the "
         "others of its batch: not followed",
         "the bank is a ring that the batches fill; here the pass over all pairs before an epoch makes it anew",
+        "the refiner adds its attention unscaled and its gradient is not clipped there; here the attention starts at a "
+        "scale of 0, so that a prototype begins as the mean of its neighbours, and all gradients are clipped together",
         "its single-network script chooses the epoch on the test split",
     ),
     equations={

@@ -54,6 +54,7 @@ PRINTED = Preset(
         "at 1 − S and is taught to be 0 for clean pairs, with nothing to keep other costs up; here the cost is 1 − S, "
         "or with --l2rm-cost learned a function of the one cell that wrong pairs keep up",
         "dev may choose an epoch of the warm-up there",
+        "a queue of images is kept there, as long as a batch, and so holds that batch alone: left out",
     ),
     equations={
         "warm-up loss R": "losses.rematching:symmetric_cross_entropy",

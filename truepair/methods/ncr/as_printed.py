@@ -31,13 +31,14 @@ PRINTED = Preset(
     },
     reasons=COMMON,
     silent=(
-        "how the mixture is fitted: ten steps of expectation maximisation, as in the released code, which calls 1 % of "
-        "the pairs noisy where it finds none",
+        "how the mixture is fitted: ten steps of expectation maximisation, as in the released code",
         "losses of a batch: means here, sums as released; Adam cares for their ratio alone",
-        "which network predicts when: here both from the step at hand, as released in evaluation mode",
+        "which network predicts when: here both from the step at hand, as released",
         CLIPPING,
     ),
     not_expressed=(
+        "labels are predicted by another pass in evaluation mode there; here by the pass that trains, dropout included",
+        "where every posterior is above ½ the released code calls the 1 % with the smallest noisy; here nobody is",
         "the released code gives a clean pair one row of a matrix of labels and a noisy pair's text the margin of the "
         "negative, by broadcasting; until November 2023 every clean pair had the prediction of the first of its batch, "
         "and until June 2022 the soft margin had no effect. Here each pair has its own margin both ways; what the "
