@@ -25,7 +25,7 @@ def connected(workers: int | None) -> Iterator[Any]:
     """
     if importlib.util.find_spec("ray") is None:
         raise InputError(
-            "the engine is ray, which is not installed; pip install 'truepair[ray]', or use the local engine"
+            "the engine is ray, which is not installed; pip install 'truepair[ray]', or leave the engine out (--engine)"
         )
     ray: Any = import_module("ray")
     if ray.is_initialized():

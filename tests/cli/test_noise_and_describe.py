@@ -55,7 +55,7 @@ def test_noise_leaves_out_small_classes_as_train_does(folder: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--kind", "symmetric"], "has no labels, so none can be wrong; load it with a label column"),
+        (["--kind", "symmetric"], "has no labels, so none can be wrong; name the column"),
         (["--label", "kind"], "--label is for wrong labels, but --kind caption mismatches pairs; leave it out"),
         (["--kind", "image", "--least-class-pairs", "2"], "--least-class-pairs is for wrong labels"),
         (["--kind", "symmetric", "--label", "sort"], "has no column 'sort'; its columns are kind"),

@@ -190,7 +190,7 @@ def test_describe_prints_table_and_json(tiny, capsys):
             "--crcl-momentum is an option of",
         ),
         (["train", "TINY", "--out", "RUN", "--as-printed"], "--as-printed needs --method"),
-        (["train", "TINY", "--out", "RUN", "--noise", "1.5"], "noise rate is 1.5"),
+        (["train", "TINY", "--out", "RUN", "--noise", "1.5"], "--noise is 1.5; expected"),
         (["train", "TINY", "--out", "RUN", "--epochs", "0"], "epochs is 0"),
         (
             ["train", "TINY", "--out", "RUN", "--epochs", "2", "--method", "crcl", "--crcl-pieces", "none"],
@@ -214,7 +214,7 @@ def test_describe_prints_table_and_json(tiny, capsys):
         (["train", "--resume", "FINISHED", "--out", "RUN"], "leave --out out"),
         (["evaluate", "TINY", "TINY"], "not a run folder"),
         (["evaluate", "FINISHED", "scenes:5"], "features are 56 wide, this model takes 8"),
-        (["noise", "TINY", "--rate", "2", "--out", "x.npy"], "noise rate is 2"),
+        (["noise", "TINY", "--rate", "2", "--out", "x.npy"], "--rate is 2.0; expected"),
         (["describe", "nowhere"], "nowhere"),
     ],
 )

@@ -114,7 +114,7 @@ def test_what_cannot_be_done() -> None:
         keep_classes(train, [make_pairs([2, 3], name="made/test")], least=2)
     with pytest.raises(InputError, match=r"made/test and made/train have different classes \(5 and 4\)"):
         keep_classes(train, [make_pairs([0, 1], classes=5, name="made/test")], least=2)
-    with pytest.raises(InputError, match="made/train has no labels; load it with a label column"):
+    with pytest.raises(InputError, match="made/train has no labels; name the column"):
         keep_classes(replace(train, labels=None, class_names=()), [], least=2)
 
 
@@ -193,7 +193,7 @@ def test_options_for_other_sources(source: str, tiny: Path) -> None:
         load_splits(DataConfig(source, label="kind"), seed=0)
     with pytest.raises(InputError, match=r"tiny holds features, for which there is no option dev_pairs \(3\)"):
         load_splits(DataConfig(str(tiny), dev_pairs=3), seed=0)
-    with pytest.raises(InputError, match="has no labels, so none can be wrong; load it with a label column"):
+    with pytest.raises(InputError, match="has no labels, so none can be wrong; name the column"):
         load_splits(DataConfig(str(tiny), label_noise=0.2), seed=0)
     for name in ("least_class_pairs", "dev_pairs"):
         with pytest.raises(InputError, match=f"{name} is 0; expected at least 1"):

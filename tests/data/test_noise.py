@@ -103,13 +103,13 @@ def test_known_truth_stays() -> None:
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
 def test_rate_out_of_range(rate: float) -> None:
-    with pytest.raises(InputError, match=rf"noise rate is {rate}; expected a share from 0"):
+    with pytest.raises(InputError, match=rf"^rate is {rate}; expected a share from 0"):
         inject_noise(make_pairs(3), rate, seed=0)
 
 
 def test_seed_kind_and_layout_are_checked(tmp_path: Path) -> None:
     wrong: Any = "captions"
-    with pytest.raises(InputError, match="noise seed is -1; expected a whole number of at least 0"):
+    with pytest.raises(InputError, match="^seed is -1; expected a whole number of at least 0"):
         inject_noise(make_pairs(3), 0.5, seed=-1)
     with pytest.raises(InputError, match="noise kind is 'captions'; expected one of caption, image, class, nearest"):
         inject_noise(make_pairs(3), 0.5, kind=wrong, seed=0)

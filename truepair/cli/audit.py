@@ -147,5 +147,6 @@ def mismatched(collection: Any, *, noise: float, noise_kind: Any, noise_seed: in
     if noise_index is not None:
         collection.pairs = apply_noise_index(collection.pairs, noise_index)
     elif noise:
-        collection.pairs = inject_noise(collection.pairs, noise, kind=noise_kind, seed=noise_seed)
+        with errors_name_options({"rate": "--noise", "seed": "--noise-seed"}):
+            collection.pairs = inject_noise(collection.pairs, noise, kind=noise_kind, seed=noise_seed)
     return collection

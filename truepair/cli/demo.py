@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from truepair.cli.options import errors_name_options
 from truepair.cli.shared import DATA_HELP
 
 
@@ -24,4 +25,5 @@ def add_demo(commands: Any) -> None:
 def run_demo(options: argparse.Namespace) -> None:
     from truepair.pages.demo.run import run_demo as demo
 
-    demo(options.out, source=options.data, epochs=options.epochs, noise=options.noise, seed=options.seed)
+    with errors_name_options({name: f"--{name}" for name in ("epochs", "noise", "seed")}):
+        demo(options.out, source=options.data, epochs=options.epochs, noise=options.noise, seed=options.seed)

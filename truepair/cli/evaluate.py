@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truepair.cli.figures import class_table, map_table, recall_table, two_stage_report
+from truepair.cli.options import errors_name_options
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
 from truepair.device import DEVICE_HELP, resolve_device
 from truepair.errors import InputError, RunFolderError
@@ -78,7 +79,8 @@ def run_evaluate(options: argparse.Namespace) -> None:
     from truepair.files import write_json_atomically
 
     check_options(options)
-    device = resolve_device(options.device)
+    with errors_name_options({"device": "--device"}):
+        device = resolve_device(options.device)
     model = ensemble_of(options.runs, device, options.evidence)
     figures: dict[str, Any]
     if scored_by_class(options):

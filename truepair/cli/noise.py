@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.options import flag
+from truepair.cli.options import errors_name_options, flag
 from truepair.cli.shared import DATA_HELP, add_reading, given_reading
 from truepair.errors import InputError
+
+FLAGS = {"rate": "--rate", "seed": "--seed"}
 
 
 def add_noise(commands: Any) -> None:
@@ -51,7 +53,8 @@ def run_noise(options: argparse.Namespace) -> None:
             name = flag(option)
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
     pairs = load(options.data, options.split, **given_reading(options))
-    pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
+    with errors_name_options(FLAGS):
+        pairs = inject_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
     write_noise_index(pairs, options.out, layout="image" if options.kind == "image" else "caption")
     rate = 100 * (pairs.mismatch_rate or 0)
     print(f"{options.out}: {rate:.2f} % of {len(pairs)} pairs mismatched ({options.kind} shuffle)")
@@ -66,7 +69,8 @@ def run_label_noise(options: argparse.Namespace) -> None:
     pairs = load(options.data, options.split, **given_reading(options))
     if options.least_class_pairs is not None:
         pairs, _ = keep_classes(pairs, (), least=options.least_class_pairs)
-    pairs = inject_label_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
+    with errors_name_options(FLAGS):
+        pairs = inject_label_noise(pairs, options.rate, kind=options.kind, seed=options.seed)
     write_label_index(pairs, options.out)
     rate = 100 * (pairs.label_noise_rate or 0)
     classes = len(pairs.class_names)

@@ -134,10 +134,13 @@ def errors_name_options(flags: Mapping[str, str]) -> Iterator[None]:
 
 
 def in_flags(message: str, flags: Mapping[str, str]) -> str:
-    """`word_share is 2; …` → `--word-share is 2; …`: any name before its value, others if they are no English words."""
+    """`word_share is 2; …` → `--word-share is 2; …`: any name before its value or after "no option", others if they are
+    no English words.
+    """
     first = re.match(r"\w+(?=( and \w+)? (is|are) \S+( or \S+)?([;,:]|$))", message)
     if first and first[0] in flags:
         message = flags[first[0]] + message[first.end() :]
+    message = re.sub(r"(?<=\bno option )\w+", lambda found: flags.get(found[0], found[0]), message)
     return re.sub(
         r"(?<![\w/.'\"-])[a-z]+(_[a-z]+)+(?![\w/.'\"=-])", lambda found: flags.get(found[0], found[0]), message
     )

@@ -68,5 +68,5 @@ def _keep(pairs: Pairs, kept: BoolArray) -> Pairs:
 def _truth(pairs: Pairs) -> IntArray:
     labels = pairs.labels if pairs.true_labels is None else pairs.true_labels
     if labels is None:
-        raise InputError(f"{pairs.name} has no labels; load it with a label column (label)")
+        raise InputError(f"{pairs.name} has no labels; name the column that holds them (label, --label)")
     return labels

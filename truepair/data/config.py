@@ -11,7 +11,7 @@ from truepair.data.storage.object_store import is_url, two_arrays
 from truepair.encoders import DEFAULT_IN_WORDS, ENCODERS, resolved_name
 from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
-from truepair.option import Options, option
+from truepair.option import SHARE, Options, option
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class DataConfig(Options):
     """Which pairs to train on, and what is done to them first."""
 
     source: str
-    noise: float = option(0.0, "share of training pairs to mismatch on purpose, in [0, 1]")
+    noise: float = option(0.0, "share of training pairs to mismatch on purpose, in [0, 1]", **SHARE)
     noise_kind: Literal["caption", "image", "class", "nearest"] = option(
         "caption",
         "what is shuffled: single captions (NCR), whole images (DECL), captions among pairs of one "
         "class (needs --label); or nearest: captions go to the image most similar to their own",
     )
-    noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed")
+    noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed", least=0)
     noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")
     table: str | None = option(None, "the table of DATA, where there are several")
     caption: str | None = option(
@@ -96,7 +96,7 @@ class DataConfig(Options):
         None, f"what pictures are described by: {', '.join(ENCODERS)}, or a model folder; default: {DEFAULT_IN_WORDS}"
     )
     label: str | None = option(None, "column that gives each pair its class; feature files have their own labels")
-    label_noise: float = option(0.0, "share of training labels to draw anew on purpose, in [0, 1]")
+    label_noise: float = option(0.0, "share of training labels to draw anew on purpose, in [0, 1]", **SHARE)
     label_noise_kind: Literal["symmetric", "asymmetric"] = option(
         "symmetric", "a label drawn anew is any class (symmetric) or the partner of its class (asymmetric)"
     )

@@ -47,7 +47,7 @@ def inject_label_noise(
         InputError: the pairs have no labels or a single class; `rate`, `kind`, `seed` or `partner` is out of range.
     """
     if not 0 <= rate <= 1:
-        raise InputError(f"label noise rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
+        raise InputError(f"rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
     if seed < 0:
         raise InputError(f"label noise seed is {seed}; expected a whole number of at least 0")
     if kind not in ("symmetric", "asymmetric"):
@@ -106,8 +106,8 @@ def apply_label_index(pairs: Pairs, path: Path | str) -> Pairs:
 def _given(pairs: Pairs) -> IntArray:
     if pairs.labels is None:
         raise InputError(
-            f"{pairs.name} has no labels, so none can be wrong; load it with a label column (label), or take a source "
-            "with classes"
+            f"{pairs.name} has no labels, so none can be wrong; name the column that holds them (label, --label), or "
+            "take a source with classes"
         )
     return pairs.labels
 

@@ -38,9 +38,9 @@ def inject_noise(pairs: Pairs, rate: float, *, kind: NoiseKind = "caption", seed
             "nearest".
     """
     if not 0 <= rate <= 1:
-        raise InputError(f"noise rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
+        raise InputError(f"rate is {rate}; expected a share from 0 (no pair) to 1 (every pair)")
     if seed < 0:
-        raise InputError(f"noise seed is {seed}; expected a whole number of at least 0")
+        raise InputError(f"seed is {seed}; expected a whole number of at least 0")
     rng = np.random.default_rng(seed)
     if kind == "caption":
         image_index = pairs.image_index[_partial_permutation(len(pairs), rate, rng)]

@@ -77,8 +77,8 @@ class TrainingConfig(Options):
         super().__post_init__()
         if self.schedule == "cosine" and (self.decay_after is not None or self.decay_every is not None):
             raise InputError(
-                "a cosine schedule falls all the time, and has no epoch of decay; leave out decay_after and "
-                "decay_every, or take the schedule steps"
+                "schedule is cosine, which falls all the time and has no epoch of decay; leave out decay_after and "
+                "decay_every, or take steps"
             )
 
     def saved(self) -> dict[str, Any]:
