@@ -9,6 +9,7 @@ import pytest
 from truepair.cli.main import main
 from truepair.data.describe import describe
 from truepair.data.label_noise import inject_label_noise
+from truepair.data.noise import apply_noise_index
 from truepair.data.open import load
 
 
@@ -52,9 +53,22 @@ def test_noise_leaves_out_small_classes_as_train_does(folder: Path, capsys: pyte
     assert "of 18 labels wrong (symmetric, 2 classes)" in capsys.readouterr().out
 
 
+def test_noise_within_classes_is_an_index_that_training_reads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "index.npy"
+    asked = ["noise", str(folder), "--rate", "1", "--kind", "class", "--label", "kind", "--seed", "3"]
+    assert main([*asked, "--out", str(out)]) == 0
+    assert "mismatched (class shuffle)" in capsys.readouterr().out
+    pairs = load(folder, label="kind")
+    noisy = apply_noise_index(pairs, out)
+    assert noisy.mismatched is not None and noisy.mismatched.sum() >= 10
+    assert pairs.labels is not None  # one caption an image: the class of an image is that of its pair
+    assert np.array_equal(pairs.labels[noisy.image_index], pairs.labels)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--kind", "class"], "exchanges captions within classes, and the pairs have no labels"),
         (["--kind", "symmetric"], "has no labels, so none can be wrong; name the column"),
         (["--label", "kind"], "--label is for wrong labels, but --kind caption mismatches pairs; leave it out"),
         (["--kind", "image", "--least-class-pairs", "2"], "--least-class-pairs is for wrong labels"),

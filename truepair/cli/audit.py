@@ -10,6 +10,7 @@ from typing import Any
 from truepair.audit.options import AuditOptions, CrossFitting
 from truepair.cli.options import add_option, add_options, errors_name_options, flags_of, given_options, refuse_alone
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading, use_threads
+from truepair.data.config import NOISE_KIND_HELP
 from truepair.errors import InputError
 
 FORMATS = ("own", "ids", "csv", "jsonl", "parquet")
@@ -68,8 +69,7 @@ def add_audit(commands: Any) -> None:
     trial.add_argument(
         "--noise-kind",
         choices=["caption", "image", "class", "nearest"],
-        help="what is exchanged: captions, images, or captions within a class (--label); or nearest: captions go to "
-        "the image most similar to their own [default: caption]",
+        help=f"{NOISE_KIND_HELP} [default: caption]",
     )
     trial.add_argument("--noise-seed", type=int, metavar="N", help="seed of it [default: 0]")
     trial.add_argument("--noise-index", type=Path, metavar="FILE", help="an index file of the field that says how")

@@ -23,18 +23,28 @@ examples:
   truepair decisions import audits/first decisions.csv
   truepair audit my_pictures --out audits/first --decisions audits/first"""
 
+SHOW = """\
+How many pairs were decided, by whom, how many of them are mismatched, what share of all pairs that makes (with its 95 %
+interval), and how far the audit and people agree."""
+
+EXPORT = """\
+Write the whole history of decisions, a row each, in the order in which they were made. The ending of FILE says in what
+format. A file of that name is replaced."""
+
+IMPORT = """\
+Take over the decisions of a file that are not there yet; none that is there is changed. The file needs the columns
+pair_id and verdict (match, mismatch, unsure, or empty to take one back)."""
+
 
 def add_decisions(commands: Any) -> None:
     parser = add_command(
         commands, "decisions", lambda _: parser.print_help(), "what people decided about an audit", DESCRIPTION, EPILOG
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="how much was decided, by whom, and what it says of the noise")
-    show.set_defaults(command=run_show)
-    leave = actions.add_parser("export", help="write all decisions to a file")
-    leave.set_defaults(command=run_export)
-    enter = actions.add_parser("import", help="merge the decisions of a file")
-    enter.set_defaults(command=run_import)
+    about = "how much was decided, by whom, and what it says of the noise"
+    show = add_command(actions, "show", run_show, about, SHOW)
+    leave = add_command(actions, "export", run_export, "write all decisions to a file", EXPORT)
+    enter = add_command(actions, "import", run_import, "merge the decisions of a file", IMPORT)
     for action in (show, leave, enter):
         action.add_argument("audit", type=Path, metavar="AUDIT", help="folder of a finished audit")
     leave.add_argument("--out", type=Path, required=True, metavar="FILE", help=".parquet, .csv, .jsonl or .json")

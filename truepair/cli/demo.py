@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from truepair.cli.options import errors_name_options
-from truepair.cli.shared import DATA_HELP
+from truepair.cli.shared import DATA_HELP, add_command
+
+DESCRIPTION = """\
+Mismatch some pairs of the built-in drawings on purpose, train a model that is not robust and robust ones on them, and
+write a page (DIR/index.html): recalls, training curves, the pairs that are doubted, and what each model finds. Takes
+about two minutes on two cores. A demo that was stopped goes on with the same command."""
 
 
 def add_demo(commands: Any) -> None:
-    parser = commands.add_parser("demo", help="see a robust and a non-robust model trained on the same noisy pairs")
+    about = "see a robust and a non-robust model trained on the same noisy pairs"
+    parser = add_command(commands, "demo", run_demo, about, DESCRIPTION)
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="folder to write [default: demo]")
     parser.add_argument("--epochs", type=int, default=12, metavar="N", help="epochs of each model [default: 12]")
     parser.add_argument(
@@ -19,7 +25,6 @@ def add_demo(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything [default: 0]")
     parser.add_argument("--data", default="scenes:1000", metavar="DATA", help=DATA_HELP + " [default: scenes:1000]")
-    parser.set_defaults(command=run_demo)
 
 
 def run_demo(options: argparse.Namespace) -> None:

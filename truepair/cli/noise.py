@@ -7,28 +7,42 @@ from pathlib import Path
 from typing import Any
 
 from truepair.cli.options import errors_name_options, flag
-from truepair.cli.shared import DATA_HELP, add_reading, given_reading
+from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
+from truepair.data.config import NOISE_KIND_HELP
 from truepair.errors import InputError
+
+DESCRIPTION = """\
+Write an index file that says which image each caption gets, or which class each pair, so that every method is trained
+on the same mistakes: truepair train --noise-index FILE, or --label-noise-index FILE. Such files are those of the
+field. Nothing of the data is changed."""
+
+EPILOG = """\
+examples:
+  truepair noise f30k_precomp --rate 0.4 --out f30k_0.4.npy
+  truepair noise wikipedia --kind asymmetric --rate 0.4 --out wikipedia_0.4.npy
+  truepair train f30k_precomp --noise-index f30k_0.4.npy --out runs/first"""
 
 FLAGS = {"rate": "--rate", "seed": "--seed"}
 
 
 def add_noise(commands: Any) -> None:
-    parser = commands.add_parser("noise", help="write an index file of mismatched pairs, or of wrong labels")
+    about = "write an index file of mismatched pairs, or of wrong labels"
+    parser = add_command(commands, "noise", run_noise, about, DESCRIPTION, EPILOG)
     parser.add_argument("data", metavar="DATA", help=DATA_HELP)
     parser.add_argument(
         "--rate", type=float, required=True, metavar="X", help="share to mismatch or relabel, in [0, 1]"
     )
     parser.add_argument(
         "--kind",
-        choices=["caption", "image", "nearest", "symmetric", "asymmetric"],
+        choices=["caption", "image", "class", "nearest", "symmetric", "asymmetric"],
         default="caption",
-        help="shuffle captions (NCR) or images (DECL), move captions to the image most similar to their own "
-        "(nearest), or draw labels anew from all classes (symmetric) or from the partner of their class (asymmetric, "
-        "MRL) [default: caption]",
+        help=f"{NOISE_KIND_HELP}. Or labels are drawn anew: from all classes (symmetric), or the partner of their "
+        "class (asymmetric, MRL) [default: caption]",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the noise [default: 0]")
-    parser.add_argument("--label", metavar="COLUMN", help="for labels: the column that gives each pair its class")
+    parser.add_argument(
+        "--label", metavar="COLUMN", help="for labels and kind class: the column that gives each pair its class"
+    )
     parser.add_argument(
         "--least-class-pairs",
         type=int,
@@ -38,7 +52,6 @@ def add_noise(commands: Any) -> None:
     parser.add_argument("--split", default="train", metavar="NAME", help="split to alter [default: train]")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="index file (.npy) to write")
     add_reading(parser)
-    parser.set_defaults(command=run_noise)
 
 
 def run_noise(options: argparse.Namespace) -> None:
@@ -49,7 +62,7 @@ def run_noise(options: argparse.Namespace) -> None:
         run_label_noise(options)
         return
     for option in ("label", "least_class_pairs"):
-        if getattr(options, option) is not None:
+        if getattr(options, option) is not None and (option, options.kind) != ("label", "class"):
             name = flag(option)
             raise InputError(f"{name} is for wrong labels, but --kind {options.kind} mismatches pairs; leave it out")
     pairs = load(options.data, options.split, **given_reading(options))

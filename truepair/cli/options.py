@@ -148,7 +148,7 @@ def in_flags(message: str, flags: Mapping[str, str]) -> str:
 
 def describe(option: Field[Any]) -> str:
     """Help text with the default, percent signs escaped for argparse."""
-    text = str(option.metadata["help"])
+    text = re.sub(r"[;.] [dD]efault: (.+)$", r" [default: \1]", str(option.metadata["help"]))
     if option.default is not MISSING and option.default is not None and not isinstance(option.default, bool):
         text += f" [default: {option.default}]"
     return text.replace("%", "%%")

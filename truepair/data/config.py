@@ -13,6 +13,11 @@ from truepair.errors import InputError, TruepairError
 from truepair.files import options_from
 from truepair.option import SHARE, Options, option
 
+NOISE_KIND_HELP = (
+    "what is shuffled: single captions (NCR), whole images (DECL), captions among pairs of one class (needs --label); "
+    "or nearest: captions go to the image most similar to their own"
+)
+
 
 @dataclass(frozen=True)
 class Extraction(Options):
@@ -76,11 +81,7 @@ class DataConfig(Options):
 
     source: str
     noise: float = option(0.0, "share of training pairs to mismatch on purpose, in [0, 1]", **SHARE)
-    noise_kind: Literal["caption", "image", "class", "nearest"] = option(
-        "caption",
-        "what is shuffled: single captions (NCR), whole images (DECL), captions among pairs of one "
-        "class (needs --label); or nearest: captions go to the image most similar to their own",
-    )
+    noise_kind: Literal["caption", "image", "class", "nearest"] = option("caption", NOISE_KIND_HELP)
     noise_seed: int | None = option(None, "seed of both kinds of noise; default: --seed", least=0)
     noise_index: str | None = option(None, "an index file (.npy) of the field that says which image each caption gets")
     table: str | None = option(None, "the table of DATA, where there are several")

@@ -356,8 +356,8 @@ class Pairs:
         mismatched = self.mismatched
         if mismatched is None:
             raise InputError(
-                f"{self.name}: which pairs match is unknown here; it is known after noise (--noise) or with an index file "
-                "(--noise-index)"
+                f"{self.name}: which pairs match is unknown here; it is known after noise (--noise), or with an index "
+                "file (--noise-index)"
             )
         if mismatched.all():
             raise InputError(f"{self.name}: all {len(self)} pairs are mismatched, none is left to train on")

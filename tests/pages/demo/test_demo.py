@@ -175,11 +175,11 @@ def test_an_interrupted_demo_goes_on(folder: Path, tmp_path: Path, monkeypatch: 
     whole = tiny_demo(tmp_path / "whole", str(folder))
     train_epoch, calls = Training._train_epoch, []
 
-    def interrupted(*arguments: Any) -> None:
+    def interrupted(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:  # the second run
             raise KeyboardInterrupt
-        train_epoch(*arguments)
+        return train_epoch(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(Training, "_train_epoch", interrupted)
