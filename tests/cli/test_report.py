@@ -1,6 +1,7 @@
 """`truepair report`: what it prints, where it writes, and what it refuses."""
 
 import argparse
+import json
 import subprocess
 import sys
 
@@ -146,7 +147,11 @@ def test_a_report_is_written_anew(root, home):
     for _ in range(2):
         report(root / "a" / "run", "--out", home / "own")
         report(root / "a" / "run", root / "b" / "run", "--out", home / "two")
+        (home / "own" / "report.json").write_text("{}")
+    report(root / "a" / "run", "--out", home / "own")
+    assert json.loads((home / "own" / "report.json").read_text()) != {}
     report(root / "a" / "run", root / "unknown", "--out", home / "two")
+    assert {"a-run", "unknown"} <= {path.name for path in (home / "two").iterdir()}
 
 
 def test_several_reports_do_not_go_to_a_folder_of_the_user(root, home):

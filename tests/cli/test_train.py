@@ -270,14 +270,25 @@ def test_options_of_a_method_that_contradict_each_other_are_refused_with_the_pai
     assert not (tmp_path / "run").exists()
 
 
-def test_options_that_agree_are_taken(tiny):
-    for method, options in (
-        ("gsc", "--gsc-co-train --gsc-exchange after_epoch"),
-        ("disncl", "--disncl-disentangler none --disncl-soft-weight 0 --disncl-regularizer-weight 0"),
-        ("ugncl", "--as-printed --ablation --ugncl-evidence background --ugncl-background 0.5"),
-    ):
-        words = ["train", str(tiny), "--out", "x", "--method", method, *options.split()]
-        job_of(build_parser(words).parse_args(words))
+@pytest.mark.parametrize(
+    ("method", "options", "taken"),
+    [
+        ("gsc", "--gsc-co-train --gsc-exchange after_epoch", {"co_train": True, "exchange": "after_epoch"}),
+        (
+            "disncl",
+            "--disncl-disentangler none --disncl-soft-weight 0 --disncl-regularizer-weight 0",
+            {"disentangler": "none", "soft_weight": 0.0, "regularizer_weight": 0.0},
+        ),
+        (
+            "ugncl",
+            "--as-printed --ablation --ugncl-evidence background --ugncl-background 0.5",
+            {"evidence": "background", "background": 0.5},
+        ),
+    ],
+)
+def test_options_that_agree_are_taken(method, options, taken, tiny):
+    words = ["train", str(tiny), "--out", "x", "--method", method, *options.split()]
+    assert taken.items() <= job_of(build_parser(words).parse_args(words)).method_options.items()
 
 
 def test_lists_of_whole_numbers():

@@ -263,5 +263,5 @@ def test_sql_is_words_in_every_parameter(client, text):
         assert sent(client, {**judged(2, id=f"sql {name}"), name: text}).status_code < 500
         assert client.post("/decisions/undo", json={"id": f"u{name}", "person": "x", name: text}).status_code < 500
     kept = client.get("/decisions/history").json()["decisions"]
-    assert {text} == {each["person"] for each in kept} - {"Ada"} or len(kept) >= 4
+    assert [each["person"] for each in kept] == ["Ada", "Ada", text, text, "Ada", "Ada"]
     assert kept[0]["pair_id"] == "images/1.jpg" and kept[0]["verdict"] == "mismatch"

@@ -20,6 +20,8 @@ ROOMS = [  # the highest first: a module imports from its own room and from thos
 FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used
 
 OPTIONAL = {"torchvision", "timm", "open_clip", "transformers"}  # never needed by the core
+LOADERS = {"import_module", "__import__", "required"}  # load a module by its name
+EXTRAS = ("encoders/hf/", "loops/trainers.py")  # where model libraries are, of who installed the extra
 MOST_FILES = 25  # of a folder, at one level
 MOST_LINES = 400  # of a file
 
@@ -45,6 +47,12 @@ def test_there_are_no_circles():
 
 def test_the_core_imports_no_model_library():
     assert [(name, found) for name, found in outside(PACKAGE) if found in OPTIONAL] == []
+
+
+def test_model_libraries_are_loaded_by_name_in_their_own_rooms_and_when_used():
+    found = [each for each in by_name(PACKAGE) if each[1] in OPTIONAL]
+    assert found, "the search finds what is there"
+    assert [each for each in found if not each[0].startswith(EXTRAS) or not each[2]] == []
 
 
 @pytest.mark.parametrize("folder", [PACKAGE, TESTS], ids=["package", "tests"])
@@ -76,6 +84,24 @@ def outside(package):
                 yield from ((path.name, alias.name.split(".")[0]) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 yield path.name, (node.module or "").split(".")[0]
+
+
+def by_name(package):
+    """(path in the package, top-level name, whether inside a function) of what is imported by its name as text."""
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        inside = {
+            id(node)
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for node in ast.walk(function)
+        }
+        for node in ast.walk(tree):
+            function = getattr(node, "func", None)
+            called = getattr(function, "id", getattr(function, "attr", None))
+            if isinstance(node, ast.Call) and called in LOADERS and isinstance(node.args[0], ast.Constant):
+                place = path.relative_to(package).as_posix()
+                yield place, str(node.args[0].value).split(".")[0], id(node) in inside
 
 
 def crowded(folder):
@@ -144,6 +170,12 @@ def test_a_circle_within_a_room_is_found(house):
 def test_a_library_of_models_is_found(house):
     (house / "base" / "numbers.py").write_text("def f():\n    from transformers.models import clip\n    import timm\n")
     assert OPTIONAL & {found for _, found in outside(house)} == {"transformers", "timm"}
+
+
+def test_a_library_that_is_loaded_by_name_is_found(house):
+    text = 'required("timm")\n\ndef f():\n    return importlib.import_module("open_clip.model")\n'
+    (house / "base" / "numbers.py").write_text(text)
+    assert set(by_name(house)) == {("base/numbers.py", "timm", False), ("base/numbers.py", "open_clip", True)}
 
 
 def test_a_crowded_folder_and_a_long_file_are_found(house):

@@ -22,7 +22,7 @@ RATE_SCALE = "rate_scale"
 class TrainingConfig(Options):
     """How a model is trained, whatever the method."""
 
-    epochs: int = option(20, "epochs of the last (or only) stage, which gives the model", least=1)
+    epochs: int = option(20, "epochs of the last (or only) stage", least=1)
     seed: int = option(0, "seed of initialisation, order, augmentation", least=0)
     batch_size: int = option(
         128, "pairs a batch (128 in CRCL, GSC, UGNCL, DisNCL; UOT-RCL: 100, or 500 on NUS-WIDE)", least=2

@@ -47,7 +47,7 @@ class Observers:
         score_dev: named dev scores of the network. None where there are no dev pairs: then the last epoch is kept.
         figure: the one of them, larger is better, that selects the best epoch.
         score_memory: named records of the method's beliefs: its division, and its detection where the truth is known.
-        keep_best: called when the network is the best so far (of the last stage).
+        keep_best: called when the network is the best so far of the epochs that the method may keep.
         epoch_done: called with the number of the epoch, from 1 over all stages, and how many there are, when its
             checkpoint is written.
     """

@@ -50,10 +50,6 @@ class Inputs:
         return Inputs({name: tensor[rows] for name, tensor in self.held.items()})
 
 
-def as_inputs(vectors: Array) -> Inputs:
-    return Inputs({"vectors": torch.from_numpy(vectors.astype(np.float32))})
-
-
 @dataclass(frozen=True)
 class Base:
     """What a pretrained engine is built of.
