@@ -83,7 +83,7 @@ def test_order_does_not_matter(epoch):
 def test_the_gradient_is_that_of_the_value_with_labels_held():
     method = build_method("bicro")
     memory = remembering(method, PAIRS, weight=WEIGHT, weight_b=WEIGHT_B)
-    method.labels = lambda *_: torch.linspace(0.1, 1, PAIRS).double()
+    method.labels_by = lambda *_: torch.linspace(0.1, 1, PAIRS).double()
 
     def loss(first, second):
         return method.batch_loss(

@@ -57,9 +57,9 @@ PRINTED = Preset(
         "ranking loss ℓ": "losses.ranking:hinge_ranking",
         "mixture of the losses": "correspondence.beta_mixture:fit_beta_mixture",
         "similarity consistency": "correspondence.consistency:bidirectional_consistency",
-        "labels": "methods.bicro.method:BiCro.labels",
+        "labels": "methods.bicro.method:BiCro.labels_by",
         "soft margin": "losses.trusted:soft_margin",
-        "the whole": "methods.bicro.method:BiCro.divided_losses",
+        "the whole": "methods.loss_division.soft_margin:SoftMarginDivision.divided_losses",
     },
     rows={"one network": "`--no-bicro-co-train`", "mixture": "`--bicro-mixture`"},
 )

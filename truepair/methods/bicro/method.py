@@ -14,14 +14,13 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.consistency import bidirectional_consistency
 from truepair.correspondence.division import Part
 from truepair.correspondence.slack import foremost
-from truepair.losses import hinge_ranking, soft_margin
-from truepair.methods.base import EpochPosition, Forward, NetworkForward
+from truepair.methods.base import Forward, NetworkForward
 from truepair.methods.bicro.as_printed import PRINTED
 from truepair.methods.bicro.options import BiCroConfig
-from truepair.methods.loss_division.method import LossDivision
+from truepair.methods.loss_division.soft_margin import SoftMarginDivision
 
 
-class BiCro(LossDivision):
+class BiCro(SoftMarginDivision):
     """The hinge with the hardest negatives, its margin set by the label that the other network gives the pair."""
 
     name = "bicro"
@@ -36,19 +35,12 @@ class BiCro(LossDivision):
         chosen[kept] = 1
         return losses * chosen
 
-    def divided_losses(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> list[Tensor]:
-        config, losses = self.config, []
-        weights, teachers = self.weights(forward, memory), reversed(forward.networks)
-        for network, teacher, suffix, weight in zip(forward.networks, teachers, self.suffixes, weights, strict=True):
-            label = self.labels(teacher, weight)
-            memory.write("label" + suffix, forward.batch.ids, label)
-            margin = soft_margin(label, config.margin, config.curve)
-            per_pair = hinge_ranking(network.similarity, margin=margin)
-            trained = (weight > config.threshold) | self.trains_noisy(position)
-            losses.append(torch.where(trained, per_pair, 0 * per_pair))
-        return losses
+    def labels(self, forward: Forward, weights: list[Tensor]) -> list[Tensor]:
+        """Those that the other network gives, with one network its own."""
+        teachers = reversed(forward.networks)
+        return [self.labels_by(teacher, weight) for teacher, weight in zip(teachers, weights, strict=True)]
 
-    def labels(self, teacher: NetworkForward, weight: Tensor) -> Tensor:
+    def labels_by(self, teacher: NetworkForward, weight: Tensor) -> Tensor:
         """y, (B,) in [0, 1], by the encodings and the division w of the teacher.
 
         Anchors, the clean pairs that rank first by most, have 1; other clean pairs ½ + c/2; noisy ones c, but 0 up to

@@ -52,7 +52,7 @@ PRINTED = Preset(
         "prediction P": "correspondence.slack:predicted_label",
         "labels": "methods.ncr.method:NCR.labels",
         "soft margin": "losses.trusted:soft_margin",
-        "the whole": "methods.ncr.method:NCR.divided_losses",
+        "the whole": "methods.loss_division.soft_margin:SoftMarginDivision.divided_losses",
     },
     rows={
         "one network": "`--no-ncr-co-train`",

@@ -10,34 +10,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.slack import predicted_label
-from truepair.losses import hinge_ranking, soft_margin
-from truepair.methods.base import EpochPosition, Forward
-from truepair.methods.loss_division.method import LossDivision
+from truepair.methods.base import Forward
+from truepair.methods.loss_division.soft_margin import SoftMarginDivision
 from truepair.methods.ncr.as_printed import PRINTED
 from truepair.methods.ncr.options import NCRConfig
 
 
-class NCR(LossDivision):
+class NCR(SoftMarginDivision):
     """The hinge with the hardest negatives, its margin set by the label of the pair."""
 
     name = "ncr"
     config: NCRConfig
     printed = PRINTED
-
-    def divided_losses(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> list[Tensor]:
-        config, losses = self.config, []
-        weights = self.weights(forward, memory)
-        for network, suffix, weight, label in zip(
-            forward.networks, self.suffixes, weights, self.labels(forward, weights), strict=True
-        ):
-            memory.write("label" + suffix, forward.batch.ids, label)
-            margin = soft_margin(label, config.margin, config.curve)
-            per_pair = hinge_ranking(network.similarity, margin=margin)
-            trained = (weight > config.threshold) | self.trains_noisy(position)
-            losses.append(torch.where(trained, per_pair, 0 * per_pair))
-        return losses
 
     def labels(self, forward: Forward, weights: list[Tensor]) -> list[Tensor]:
         """y of the batch for each network, (B,) each in [0, 1].
