@@ -60,9 +60,9 @@ def drop_regions(
 
 
 def alter_words(words: list[int], vocabulary: Vocabulary, *, share: float = 0.2, rng: np.random.Generator) -> list[int]:
-    """A new list in which each word but the first (start) and the last (end) is dealt with with probability `share`.
+    """A new list in which each word but the first (start) and the last (end) is altered with probability `share`.
 
-    Of the words dealt with, half become `<mask>`, a tenth a random ordinary word of the vocabulary (by chance the same
+    Of these words half become `<mask>`, a tenth a random ordinary word of the vocabulary (by chance the same
     word), and the others are dropped. If no word is left, one `<unk>` stands between start and end, as in the encoding
     of a caption without any word, so the length is at least 3.
 
