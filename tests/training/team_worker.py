@@ -1,5 +1,6 @@
 """One of several processes that `test_team` starts: `python -m tests.training.team_worker WHAT FOLDER [NUMBER]`."""
 
+import math
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from torch import nn
 import truepair
 from tests.methods.labelled import labelled_pairs
 from tests.training.test_pieces import Running
+from truepair.correspondence import class_noise
 from truepair.engines import mlp_engine
 from truepair.engines.config import MLPConfig
 from truepair.errors import TrainingError
@@ -27,6 +29,7 @@ OPTIONS = {
     "truepair": {"pieces": (3,)},
     "mscn": {"warm_up_epochs": 1, "head_width": 5, "trial": "taken"},
     "gsc": {"co_train": True},
+    "uot-rcl": {"warm_up_epochs": 1},
 }
 
 
@@ -51,22 +54,26 @@ def train(folder, method):
     fit(method, folder)
 
 
-def fit_held_out(out):
-    """First labels are those of linear models, whatever these say of 40 pairs."""
+LIMITS = {
+    "truepair": (
+        first_labels,
+        {"MOST": -1.0, "SURELY": -1.0, "LEAST_RECALL": 0.0, "BY_CHANCE": 0.0, "LEAST_IMAGES": 40},
+    ),
+    "uot-rcl": (class_noise, {"LEAST_IMAGES": 40, "MOST_UNCERTAIN": math.inf, "LEAST_NOISE": -1.0}),
+}
+
+
+def fit_held_out(out, method):
+    """Linear models are believed, whatever they say of 40 pairs."""
+    module, limits = LIMITS[method]
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("MOST", -1.0),
-            ("SURELY", -1.0),
-            ("LEAST_RECALL", 0.0),
-            ("BY_CHANCE", 0.0),
-            ("LEAST_IMAGES", 40),
-        ):
-            patch.setattr(first_labels, name, value)
-        fit("truepair", out)
+        for name, value in limits.items():
+            patch.setattr(module, name, value)
+        fit(method, out)
 
 
-def held_out(folder, _):
-    fit_held_out(folder)
+def held_out(folder, method):
+    fit_held_out(folder, method)
 
 
 def stopped(folder, method):

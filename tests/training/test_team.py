@@ -91,9 +91,22 @@ def test_two_processes_train_as_one_does(tmp_path, request, batch_norm_again, me
     assert "processes" not in json.loads((tmp_path / "one" / "config.json").read_text())
 
 
+def test_two_processes_hold_out_the_labels_that_one_does(tmp_path, batch_norm_again):
+    together(2, "held_out", tmp_path / "two", "uot-rcl")
+    fit_held_out(tmp_path / "one", "uot-rcl")
+    one, two = (metrics(tmp_path / name) for name in ("one", "two"))
+    assert one[0]["wrong_labels"] == pytest.approx(two[0]["wrong_labels"], abs=1e-5)
+    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-3)
+    column = "label_belief"
+    beliefs = [
+        read_pair_table(tmp_path / name / "pairs.parquet", [column])[column].to_pylist() for name in ("one", "two")
+    ]
+    assert beliefs[0] == pytest.approx(beliefs[1], abs=1e-3) and len(set(beliefs[0])) > 10
+
+
 def test_two_processes_have_the_first_labels_of_one(tmp_path, batch_norm_again):
-    together(2, "held_out", tmp_path / "two")
-    fit_held_out(tmp_path / "one")
+    together(2, "held_out", tmp_path / "two", "truepair")
+    fit_held_out(tmp_path / "one", "truepair")
     one, two = (metrics(tmp_path / name) for name in ("one", "two"))
     assert 0 < one[0]["first_recall"] == pytest.approx(two[0]["first_recall"], abs=1e-6)
     assert one[0]["first_share"] == pytest.approx(two[0]["first_share"], abs=1e-9)

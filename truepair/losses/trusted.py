@@ -79,7 +79,7 @@ def trusted_ranking(similarity: Tensor, *, margin: Tensor, negatives: Tensor) ->
     Args:
         similarity: (B, B), row = image, column = text, given pairs on the diagonal; any float dtype.
         margin: γ̃, (B,), of each pair in both directions. No gradient flows into it.
-        negatives: λ, (B,), an integer dtype, from 0 to B − 1. B = 1 costs 0.
+        negatives: λ ≥ 0, (B,), an integer dtype; more than the B − 1 there are means all. B = 1 costs 0.
 
     Raises:
         InputError: the matrix is not square and finite, or margin or negatives are not as above.
