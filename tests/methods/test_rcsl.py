@@ -7,7 +7,9 @@ from torch.nn.functional import normalize
 import truepair
 from tests.losses.test_losses import loop_hinge
 from tests.methods.given import GivenForward, GivenNetwork, remembering
-from truepair.engines.config import SGRConfig
+from truepair.correspondence import CorrespondenceMemory
+from truepair.data.known_pairs import with_known_pairs
+from truepair.engines.config import GlobalConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses.semi_paired import mined_matching, uniformity
 from truepair.methods import build_method
@@ -99,6 +101,40 @@ def test_without_paired_items_the_others_spread():
     found = method.batch_loss(given, position(12), memory).per_pair
     assert float(found.std()) < 1e-12 and float(found[0]) < 0
     assert not method.mines(position(12))
+
+
+def test_known_pairs_are_paired_from_the_first_epoch_on_and_no_others():
+    method, given = build_method("rcsl", {"paired": "known"}), GivenForward([network()], IDS)
+    memory = CorrespondenceMemory(PAIRS, trusted=WEIGHT > 0.5)
+    method.prepare(memory)
+    assert (
+        not method.surveys(position(1))
+        and method.surveys(position(11))
+        and method.start_epoch(position(1), memory) == {}
+    )
+    found = method.batch_loss(given, position(1), memory).per_pair
+    divided, other, _, _ = mined()
+    other.write("weight", None, WEIGHT)
+    expected = divided.batch_loss(given, position(10), other).per_pair
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    method.survey(given, position(11), memory)
+    assert 0 <= method.start_epoch(position(11), memory)["partners_kept"] < 1
+    assert memory.read("weight").tolist() == WEIGHT.tolist() == method.belief(memory).tolist()
+    assert memory.read("image_partner").tolist()[::2] == PAIRED
+
+
+def test_known_pairs_have_to_be_named_and_are_refused_where_they_are_not_used(tiny, tmp_path):
+    pairs = truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
+    known = with_known_pairs(pairs, "30", seed=0)
+    small = {"setup": Setup(model=GlobalConfig(width=8, word_width=8)), "epochs": 3, "minimum_count": 1}
+    by_known = build_method("rcsl", {"paired": "known"})
+    with pytest.raises(InputError, match="rcsl learns from pairs that are known to match: at least 2"):
+        truepair.fit(pairs, method=by_known, out=tmp_path / "none", **small)
+    with pytest.raises(InputError, match="rcsl learns nothing from the 30 pairs that are known to match"):
+        truepair.fit(known, method="rcsl", out=tmp_path / "idle", **small)
+    run = truepair.fit(known, method=by_known, out=tmp_path / "run", **small)
+    assert [line["division"]["clean"] for line in run.metrics] == [30, 30, 30]
+    assert "partners_kept" in run.metrics[-1] and "partners_kept" not in run.metrics[0]
 
 
 def test_an_engine_without_vectors_is_refused(tiny, tmp_path):

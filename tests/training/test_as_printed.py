@@ -133,6 +133,7 @@ OPTIONS = {
     "rcsl": {
         "margin": 0.2, "temperature": 0.03, "align_weight": 1.0, "uniform_weight": 1.0, "mining_weight": 1.0,
         "mining_from": 0.625, "mine_once": True, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "released",
+        "paired": "known",
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

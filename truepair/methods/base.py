@@ -292,7 +292,7 @@ class Method(ABC):
     single_stage: ClassVar[Mapping[str, Any]] = {}
     needs_vectors: ClassVar[bool] = False
     reads_beside: bool = False
-    least_trusted: ClassVar[int] = 0
+    least_trusted: int = 0
     networks: int = 1
     head_width: int = 0
     turns: int = 1

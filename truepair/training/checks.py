@@ -85,8 +85,8 @@ def check_trusted(pairs: Pairs, method: Method) -> None:
     least, known = method.least_trusted, 0 if pairs.trusted is None else int(pairs.trusted.sum())
     if known < least:
         raise InputError(
-            f"method {method.name} learns from pairs that are known to match: at least {least} (its paper takes 2 % of "
-            f"all pairs), and {known} are given. Name them with --clean-pairs FILE, the id of a pair a line, or draw "
+            f"method {method.name} learns from pairs that are known to match: at least {least}, and {known} are "
+            f"given. Name them with --clean-pairs FILE, the id of a pair a line, or draw "
             "them where the noise is injected: --clean-pairs N"
         )
     if known and not least:

@@ -54,15 +54,24 @@ class LossDivision(Method):
                 memory.register(field + suffix, 0.0 if field == "loss" else 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
-        check_epochs(self.name, epochs, self.config.warm_up_epochs, "to divide the pairs")
+        check_epochs(self.name, epochs, self.warm_up_epochs, "to divide the pairs")
         return super().stages(epochs, decay_after)
 
     def pair_losses(self, similarity: Tensor) -> Tensor:
         """ℓ, (B,): the mean hinge over all negatives, both directions added."""
         return hinge_ranking(similarity, margin=self.config.margin, negatives=len(similarity))
 
+    @property
+    def warm_up_epochs(self) -> int:
+        """First epochs without a division."""
+        return int(self.config.warm_up_epochs)
+
+    def divides(self, position: EpochPosition) -> bool:
+        """Whether there is a division in an epoch."""
+        return position.epoch > self.warm_up_epochs
+
     def surveys(self, position: EpochPosition) -> bool:
-        return bool(position.epoch > self.config.warm_up_epochs)
+        return self.divides(position)
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """ℓ of every pair, by each network."""
@@ -72,7 +81,7 @@ class LossDivision(Method):
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """The division: w of every pair."""
         scalars: dict[str, float] = {}
-        for suffix in self.suffixes if self.surveys(position) else ():
+        for suffix in self.suffixes if self.divides(position) else ():
             found = clean_posterior(memory.read("loss" + suffix), self.config.mixture, position.overall, self.name)
             memory.write("weight" + suffix, None, found.weight)
             scalars |= {name + suffix: value for name, value in found.record.items()}
@@ -81,7 +90,7 @@ class LossDivision(Method):
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         self.remember_probability(forward, memory)
-        if self.surveys(position):
+        if self.divides(position):
             losses = self.divided_losses(forward, position, memory)
         else:
             losses = [self.warm_up_loss(network.similarity) for network in forward.networks]
@@ -105,7 +114,7 @@ class LossDivision(Method):
 
     def trains_noisy(self, position: EpochPosition) -> bool:
         """Whether noisy pairs are trained on: from the share `noisy_from` of the epochs after the warm-up on."""
-        warm_up = self.config.warm_up_epochs
+        warm_up = self.warm_up_epochs
         after = position.stages[position.stage].epochs - warm_up
         return bool(position.epoch - warm_up > self.config.noisy_from * after)
 

@@ -1,4 +1,4 @@
-"""RCSL: robust cross-modal semi-paired learning (AAAI 2026), with a division in place of known pairs.
+"""RCSL: robust cross-modal semi-paired learning (AAAI 2026), with known pairs, or a division in place of them.
 
 Paired items rank and align; all items spread out. An unpaired image is matched with the nearest caption of the whole
 training set, an unpaired caption with the nearest image, by a loss that tolerates that many of these are wrong.
@@ -19,6 +19,7 @@ from truepair.methods.rcsl.as_printed import PRINTED
 from truepair.methods.rcsl.options import RCSLConfig
 
 ROWS = 1024  # queries at a time
+LEAST_KNOWN = 2  # the hinge of a paired one needs another
 
 
 class RCSL(LossDivision):
@@ -41,18 +42,30 @@ class RCSL(LossDivision):
     def __init__(self, config: RCSLConfig) -> None:
         super().__init__(config)
         self.seen: dict[str, Tensor] = {}  # vectors of a pass over all pairs, until it is done
+        self.knows = config.paired == "known"
+        self.least_trusted = LEAST_KNOWN if self.knows else 0
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
         self.seen = {}
         for field in ("image_partner", "text_partner"):
             memory.register(field, torch.arange(memory.count))
+        if self.knows and memory.trusted is not None:
+            memory.write("weight", None, memory.trusted.float())
+
+    @property
+    def warm_up_epochs(self) -> int:
+        return 0 if self.knows else super().warm_up_epochs
 
     def mines(self, position: EpochPosition) -> bool:
         """Whether partners are used in an epoch."""
         epochs = position.stages[position.stage].epochs
         late = position.epoch > self.config.mining_from * epochs
-        return bool(late and self.surveys(position) and self.config.mining_weight > 0)
+        return bool(late and self.divides(position) and self.config.mining_weight > 0)
+
+    def surveys(self, position: EpochPosition) -> bool:
+        """For the division; where pairs are known, for the partners alone."""
+        return self.mines(position) if self.knows else super().surveys(position)
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         super().survey(forward, position, memory)
@@ -65,7 +78,7 @@ class RCSL(LossDivision):
             self.seen[name][ids] = vectors.detach().cpu().half()
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
-        scalars = super().start_epoch(position, memory)
+        scalars = {} if self.knows else super().start_epoch(position, memory)
         if self.mines(position):
             for name, vectors in self.seen.items():
                 memory.note(name, vectors)

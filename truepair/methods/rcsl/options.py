@@ -22,12 +22,20 @@ class RCSLConfig(Options):
         0.625, "share of the epochs before partners are looked up (the paper: 25 of 40)", **SHARE
     )
     mine_once: bool = option(False, "partners are looked up once, as released, rather than before each epoch")
-    warm_up_epochs: int = option(5, "first epochs, in which all pairs count as paired", least=0)
-    threshold: float = option(0.5, "pairs of a posterior above this are paired", **SHARE)
+    paired: Literal["division", "known"] = option(
+        "division",
+        "which pairs count as paired: those that the mixture of the losses calls clean, after a warm-up; or, as in the "
+        "paper, those known to match (--clean-pairs), from the first epoch on",
+    )
+    warm_up_epochs: int = option(
+        5, "first epochs, in which all pairs count as paired", least=0, idle={"paired": ("known",)}
+    )
+    threshold: float = option(0.5, "pairs of a posterior above this are paired", idle={"paired": ("known",)}, **SHARE)
     mixture: Literal["normal", "beta", "released"] = option(
         "released",
         "the mixture of the losses that stands for the paper's knowledge of what is paired: two normal distributions "
         "or two beta ones, asked whether there are two groups; or normal ones by a few steps, believed unasked",
+        idle={"paired": ("known",)},
     )
 
     def __post_init__(self) -> None:
