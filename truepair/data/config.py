@@ -119,9 +119,8 @@ class DataConfig(Options):
     )
     clean_pairs: str | None = option(
         None,
-        "pairs known to match, for methods that learn from some (mscn; rcsl with --rcsl-paired known): how many to draw "
-        "among those that match, which "
-        "needs the truth, or a file with a pair id a line",
+        "pairs known to match, for methods that learn from some (mscn; rcsl with --rcsl-paired known): how many to "
+        "draw among those that match, which needs the truth, or a file with a pair id a line",
     )
     decisions: str | None = option(
         None,

@@ -86,8 +86,8 @@ def check_trusted(pairs: Pairs, method: Method) -> None:
     if known < least:
         raise InputError(
             f"method {method.name} learns from pairs that are known to match: at least {least}, and {known} are "
-            f"given. Name them with --clean-pairs FILE, the id of a pair a line, or draw "
-            "them where the noise is injected: --clean-pairs N"
+            "given. Name them with --clean-pairs FILE, the id of a pair a line, or draw them "
+            "where the noise is injected: --clean-pairs N"
         )
     if known and not least:
         raise InputError(
