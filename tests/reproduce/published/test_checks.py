@@ -1,13 +1,13 @@
 """The check of print finds what is there, counted by other code, and its page is in sync."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import combinations
 
 import pytest
 
 from truepair.reproduce.published import checks
-from truepair.reproduce.published.checks import contradicting, contradictions, equal_recalls, method_of, wrong_sums
+from truepair.reproduce.published.checks import contradicting, contradictions, method_of, wrong_sums
 from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.published.printed import RECALLS, all_rows, read_printed
 
@@ -19,6 +19,14 @@ def test_sums_that_are_off_are_those_marked():
     row = ROWS["CRCL:6:coco1k:0.8:BiCro-SAF"]
     assert row.sum_difference == pytest.approx(29.7)
     assert row.figures["rsum"] - row.sum_difference == pytest.approx(sum(row.figures[name] for name in RECALLS))
+
+
+def equal_recalls(rows):
+    """Groups of rows with the same six recalls, more than one each."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[tuple(row.figures[name] for name in RECALLS)].append(row)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def test_rows_with_the_figures_of_another_cell_are_marked():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from truepair.reproduce.published.printed import RECALLS, SUM_TOLERANCE, PrintedRow, all_rows, read_printed
+from truepair.reproduce.published.printed import SUM_TOLERANCE, PrintedRow, all_rows, read_printed
 
 _CLIP = {
     **dict.fromkeys(("CLIP-L", "CLIP-14", "CLIP (ViT-L/14)"), "CLIP ViT-L/14"),
@@ -40,14 +39,6 @@ def wrong_sums() -> list[PrintedRow]:
 def repeated_rows() -> list[PrintedRow]:
     """Rows with the six recalls of another cell: another data set, rate, kind of noise or method."""
     return [row for row in all_rows() if row.checks.startswith("repeated")]
-
-
-def equal_recalls(rows: Iterable[PrintedRow]) -> list[list[PrintedRow]]:
-    """Groups of rows with the same six recalls, more than one each."""
-    groups: dict[tuple[float, ...], list[PrintedRow]] = defaultdict(list)
-    for row in rows:
-        groups[tuple(row.figures[name] for name in RECALLS)].append(row)
-    return [group for group in groups.values() if len(group) > 1]
 
 
 @dataclass(frozen=True)
