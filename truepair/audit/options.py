@@ -55,7 +55,9 @@ class AuditOptions(Options):
     """What all audits share."""
 
     bank: int = option(2048, "pairs that each pair is compared with", least=2)
-    rematch: int = option(5000, "flagged pairs, the most suspicious first, to find better partners for", least=0)
+    rematch: int = option(
+        5000, "number of flagged pairs, the most suspicious first, for which better partners are looked for", least=0
+    )
     keep: float = option(0.8, "least probability of the pairs that --export keeps; flagged ones never are", **SHARE)
     engine: Literal["local", "ray"] = option("local", "what scores embeddings: this process, or Ray's workers")
     workers: int | None = option(None, "threads, or tasks at a time on Ray; default: all cores", least=1)

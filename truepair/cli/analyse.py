@@ -31,7 +31,7 @@ def add_analyse(commands: Any) -> None:
         "--against",
         type=Path,
         metavar="RUN2",
-        help="another such run to set beside it, say one trained without the terms",
+        help="a second run to compare it with, such as one trained without some of the terms",
     )
     parser.add_argument("--data", metavar="DATA", help=f"{DATA_HELP} [default: what RUN was trained on]")
     parser.add_argument("--split", default="test", metavar="NAME", help="split to look at [default: test]")

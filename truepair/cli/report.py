@@ -25,8 +25,8 @@ def add_report(commands: Any) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder to write, with a folder a run in it for several [default: RUN/report; comparison of several: "
-        f"{COMPARISON}]",
+        help="folder to write; of several runs it holds one folder per run [default: RUN/report; comparison of several "
+        f"runs: {COMPARISON}]",
     )
     parser.set_defaults(command=run_report)
 

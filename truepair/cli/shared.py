@@ -39,7 +39,7 @@ def add_reading(parser: argparse.ArgumentParser, *, shares: bool = True, default
     """The options that say how a table or shards are read, and how splits are drawn where there are none."""
     group = parser.add_argument_group("reading pictures and tables")
     group.add_argument("--table", metavar="FILE", help="the table of DATA, where there are several")
-    help_text = "column(s) that hold captions, or first for one a row (first:5: five) [default: all]"
+    help_text = "column(s) that hold captions; or first: one per row, first:5: five [default: all]"
     group.add_argument("--caption", metavar="COLUMN", help=help_text)
     group.add_argument("--image", metavar="COLUMN", help="column that holds the paths of pictures")
     names = ", ".join(ENCODERS)

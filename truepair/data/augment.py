@@ -14,7 +14,7 @@ from truepair.data.pairs import Array, IntArray
 from truepair.data.text import Vocabulary
 from truepair.errors import InputError
 
-# Of the words that are dealt with: 50 % masked, 10 % replaced, the remaining 40 % dropped.
+# Of the words that are altered: 50 % masked, 10 % replaced, the remaining 40 % dropped.
 _MASKED = 0.5
 _REPLACED = 0.1
 
@@ -72,7 +72,7 @@ def alter_words(words: list[int], vocabulary: Vocabulary, *, share: float = 0.2,
     _check_share(share)
     if len(words) < 2:
         raise InputError(f"a caption has the word ids {words}; expected at least start and end: use Vocabulary.encode")
-    # Below `share` a word is dealt with, and where in [0, share) the number lies decides how.
+    # Below `share` a word is altered, and where in [0, share) the number lies decides how.
     draws = rng.random(len(words) - 2)
     altered = [words[0]]
     for word, draw in zip(words[1:-1], draws, strict=True):

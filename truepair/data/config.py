@@ -87,7 +87,7 @@ class DataConfig(Options):
     table: str | None = option(None, "the table of DATA, where there are several")
     caption: str | None = option(
         None,
-        "column(s) that hold captions, or first for one a row (first:5: five); default: known by name, all captions",
+        "column(s) that hold captions; or first: one per row, first:5: five; default: known by name, all captions",
     )
     image: str | None = option(None, "column that holds the paths of pictures; default: known by name")
     dev_share: float | None = option(None, "DATA without splits: share of its images to draw as dev; default: none")
@@ -195,6 +195,9 @@ class Augmentation(Options):
     """How training batches are altered, on copies: as in CRCL's released training, here for every method."""
 
     word_share: float = option(
-        0.2, "share of words dealt with: 50 % masked, 10 % replaced, 40 % dropped (CRCL)", least=0, below=1
+        0.2,
+        "share of words altered: half of them masked, a tenth replaced, the others dropped (CRCL)",
+        least=0,
+        below=1,
     )
     region_share: float = option(0.2, "share of regions dropped (CRCL, VSE∞)", least=0, below=1)

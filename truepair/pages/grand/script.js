@@ -8,7 +8,7 @@ const columns = [
   { key: "engine", title: "engine", words: true },
   { key: "seed", title: "seed" },
   { key: "dev", title: "dev rSum", digits: 1 },
-  { key: "auroc", title: "AUROC, last epoch", digits: 3 },
+  { key: "auroc", title: "AUROC", digits: 3 },
   { key: "minutes", title: "minutes", digits: 1 },
   { key: "date", title: "date", words: true },
 ];
