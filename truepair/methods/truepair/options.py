@@ -19,28 +19,28 @@ class TruePairConfig(Options):
 
     temperature: float = option(0.05, "temperature τ of the matching probabilities", above=0)
     scale: float = option(5.0, "weight λ of the complementary part of the loss", least=0)
-    distillation: float = option(3.0, "weight δ of what is learned of the teachers; 0: no teacher", least=0)
+    distillation: float = option(3.0, "weight δ of the distillation from the teachers; 0: no teacher", least=0)
     taught: Literal["all", "disbelieved"] = option(
-        "all", "pairs that learn of the teachers: all, or those alone that the loss does not learn from as pairs"
+        "all", "pairs that learn from the teachers: all, or the noisy ones alone (disbelieved)"
     )
     target_temperature: float | None = option(
         None, "temperature of the teacher's probabilities; default: that of the matching probabilities", above=0
     )
     own_cell: Literal["kept", "removed", "unused"] = option(
         "removed",
-        "similarity of a disbelieved pair's own two items in the last stage: part of what the teachers say, as that of "
-        "any others (kept), no part of it (removed), or no part of the whole loss (unused)",
+        "own cell of a noisy pair in the last stage: part of the distillation, as any other (kept), no part of it "
+        "(removed), or no part of the whole loss (unused)",
     )
     partners: Literal["proposed", "none"] = option(
         "none",
-        "whether a disbelieved pair's image also learns the caption that the teacher finds most probable for it among "
-        "those of all disbelieved pairs, as far as the teacher does",
+        "whether the image of a noisy pair also learns the caption that the teachers find most probable for it among "
+        "those of all noisy pairs, weighted by that probability",
     )
     average_epochs: float = option(
-        1.0, "epochs that the moving average of the weights looks back; 0: no average, the weights as they are", least=0
+        1.0, "epochs that the moving average of the weights spans; 0: no average, the weights as they are", least=0
     )
     labels: Literal["refined", "given"] = option(
-        "refined", "labels of the loss: corrected over epochs and stages; or 1 as given"
+        "refined", "labels of the loss: refined over epochs and stages; or 1 as given"
     )
     first_labels: Literal["held-out", "given"] = option(
         "held-out",
@@ -49,27 +49,27 @@ class TruePairConfig(Options):
     )
     credit: Literal["posterior", "label"] = option(
         "posterior",
-        "how far the loss believes a pair: how probably its label is of the upper one of the two groups of labels "
-        "(where there are not two: the label, and where labels are low throughout: as far as chance does not explain "
-        "it), or the label itself",
+        "weight of a pair in the loss: the posterior of the upper one of two groups of labels (where there are not "
+        "two: the label, and where labels are low throughout: as far as chance does not explain it), or the label "
+        "itself",
     )
     least_believed: Literal["estimate", "any"] = option(
         "estimate",
-        "how many pairs are believed at least, where the credit is the posterior: all but as many as the estimate of "
-        "the share of mismatched pairs by linear models says at most, and a twentieth more of all pairs; or any number",
+        "how many pairs stay clean at least, where the credit is the posterior: all but the upper end of the linear "
+        "models' estimate of the share of mismatched pairs, and a twentieth more of all pairs; or any number",
         idle={"credit": ("label",), "first_labels": ("given",), "labels": ("given",)},
     )
     label_memory: Literal["mean", "momentum"] = option(
         "mean",
-        "how a label remembers: the mean of the log odds that were seen, over all epochs and networks, or a moving "
-        "average of the probabilities with weight β",
+        "memory of a label: the mean of its log odds over all epochs and networks, or a moving average of the "
+        "probabilities with weight β",
     )
     momentum: float = option(MOMENTUM, "weight β of the old label in a moving average", **SHARE)
-    threshold: float = option(0.1, "where the label is the credit: pairs below ε are disbelieved", **SHARE)
+    threshold: float = option(0.1, "where the label is the credit: pairs with a label below ε are noisy", **SHARE)
     freeze_epochs: int = option(2, "first epochs of each stage with frozen labels", least=1)
     pieces: tuple[int, ...] | None = option(
         None,
-        "epochs of the stages before the last one, which has --epochs and learns of what each of them leaves. "
+        "epochs of the stages before the last one, which has --epochs and the averages of the others as teachers. "
         "Default: three of 4/5 of --epochs",
     )
 
