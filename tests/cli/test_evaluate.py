@@ -285,6 +285,7 @@ def test_other_data_than_its_own_are_read_with_the_given_label(label_run, labell
     [
         (["RUNS/a", "DATA", "--label", "kind", "--folds", "2"], "--folds is for recall of pairs"),
         (["RUN", "DATA", "--folds", "2"], "--folds is for recall of pairs"),
+        (["RUN", "DATA", "--folds", "0"], "--folds is 0; expected at least 1"),
         (["RUN", "DATA", "--propose", "RUNS/a", "--top", "2"], "--propose is for recall of pairs"),
         (["RUNS/a", "DATA", "--at", "5"], "--at is for retrieval by class; name the column"),
         (["RUNS/a", "DATA", "--per-class"], "--per-class is for retrieval by class"),

@@ -130,6 +130,8 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError("--evidence has no effect on one run, whose order it leaves as it is; give several")
     if options.images is not None and options.images < 1:
         raise InputError(f"--images is {options.images}; expected at least 1")
+    if options.folds is not None and options.folds < 1:
+        raise InputError(f"--folds is {options.folds}; expected at least 1")
     if (options.propose is None) != (options.top is None):
         missing = "--propose" if options.propose is None else "--top"
         raise InputError(f"two stages need {missing} too, as in: --propose runs/global --top 50")

@@ -60,7 +60,8 @@ def test_what_is_no_folder_or_lacks_a_rate_says_what_else_can_be_done(f30k, inde
     for path in (both / "nowhere", both / "f30k_precomp_0.4.npy"):
         assert f"--noise-index {path} is no folder; expected the one that holds" in refusal(f30k, index=path)
     said = refusal(f30k, rates=["0.8"], index=both)
-    assert f"{both} holds no index of f30k at 0.8" in said and "with --noise, or leave --noise-index out" in said
+    assert f"{both} holds no index of f30k at 0.8" in said and "or leave --noise-index out" in said
+    assert "there are with --noise, name only data sets with an index in --data" in said
 
 
 def test_an_index_without_effect_is_refused(f30k, indexes):

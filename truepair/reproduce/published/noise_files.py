@@ -14,6 +14,7 @@ from truepair.reproduce.published.data_sets import DataSet
 RATE_TOLERANCE = 0.01
 """How far the share of wrong pairs in an index file may be from the rate in its name."""
 DRAWN = "or leave --noise-index out: noise is then drawn by the seed"
+APART = "name only data sets with an index in --data and run the others by themselves"
 SOURCES = {"captions": "BiCro and PC² have such files", "images": "RCL and L2RM have such files"}
 
 
@@ -39,7 +40,7 @@ def index_in(folder: Path, data: DataSet, rate: float, shuffled: str) -> Path:
     if found is None:
         raise InputError(
             f"{folder} holds no index of {data.name} at {rate:g}; expected one of {', '.join(names)}. Choose the rates "
-            f"there are with --noise, {DRAWN}"
+            f"there are with --noise, {APART}, {DRAWN}"
         )
     check_index(found, data, rate, shuffled)
     return found
