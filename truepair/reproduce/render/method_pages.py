@@ -20,12 +20,12 @@ from truepair.training.as_printed import AsPrinted, Departure, as_printed
 LIST = """\
 # The methods
 
-A page each. That of a paper's method has every setting of the print that options express, as one value:
-`truepair.as_printed("gsc")`, or `--as-printed` on the command line. It says where a default here is another, why, and
-what the printed one changes; what the print does not say, so that the default stands; and what it says and no option
-expresses yet. "As printed" is true but for the last. It also has which function computes which equation, and how the
-rows of the paper's tables and its figures are run (names of tables and figures are those of
-`python -m truepair.reproduce`; [results.md](results.md) has the results that are there).
+One page per method. `truepair.as_printed("gsc")`, or `--as-printed` on the command line, applies every setting that the
+paper prints, in one go. The page lists where our default differs, why, and what the printed value changes; what the
+paper leaves open, so that our default stands; and what the paper has and no option here expresses yet, the only
+exception to "as printed". It also maps equations to functions, and says how to run the rows of the paper's tables and
+its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures measured so far are in
+[results.md](results.md)).
 
 Made from the presets beside the methods and from records (`python -m truepair.reproduce report`); a test says whether
 they are current.
@@ -67,7 +67,7 @@ def listed(name: str) -> str:
     """The method's line of the list."""
     link = f"[`{name}`](methods/{name}.md)"
     if METHODS[name].method.printed is None:
-        return f"| {link} | our own: [its page](truepair-method.md) | | |"
+        return f"| {link} | our own: [the method](truepair-method.md) | | |"
     printed = as_printed(name)
     return f"| {link} | {printed.preset.source} | {', '.join(printed.preset.models)} | {len(printed.departures)} |"
 
@@ -76,7 +76,7 @@ def page(name: str, rows: Mapping[str, list[Record]]) -> str:
     """The page of one method."""
     kept_of_pairs = f"Kept of every pair: {', '.join(kept(name))}."
     if METHODS[name].method.printed is None:
-        own = "Our own; nothing is printed of it but [its page](../truepair-method.md)."
+        own = "Our own: [the method](../truepair-method.md), [its results](../results/truepair.md)."
         return "\n".join([f"# `{name}`", "", own, "", kept_of_pairs, ""])
     printed = as_printed(name)
     preset = printed.preset
@@ -89,8 +89,8 @@ def page(name: str, rows: Mapping[str, list[Record]]) -> str:
         ),
         ("Tables and figures", [f"- {row}: {how}" for row, how in preset.rows.items()]),
         ("For other data", for_other_data(preset)),
-        ("Not said", [f"- {entry}" for entry in preset.silent]),
-        ("Not expressed", [f"- {entry}" for entry in preset.not_expressed]),
+        ("Not said by the paper", [f"- {entry}" for entry in preset.silent]),
+        ("In the paper, but no option here", [f"- {entry}" for entry in preset.not_expressed]),
     ):
         lines += ["", f"**{title}**", "", *entries] if entries else []
     return "\n".join([*lines, "", kept_of_pairs, ""])
@@ -102,11 +102,11 @@ def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator
     figure = next((name for name in MEASURED if base and figure_of(base[0], name) is not None), None)
     if figure is not None:
         what, _ = MEASURED[figure]
-        yield f"The last column: {what}, with the printed value in place of the default alone, minus that of the"
-        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`). What has"
-        yield "a dash was not run alone."
+        yield f"Last column: {what}. One default at a time is replaced by the printed value; the change is against all"
+        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`). A dash:"
+        yield "not run alone."
         yield ""
-    yield "| option | as printed | default | why the default is another | the printed one changes |"
+    yield "| option | as printed | default | reason for the default | change by the printed value |"
     yield "|---|---|---|---|---|"
     for each in printed.departures:
         option = "--model" if each.option == "model" else f"`{each.option}`"
