@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+# Where this is set, each of the many processes that tests start would compile all it imports anew, torch too.
+unexport PYTHONDONTWRITEBYTECODE
 # Two test processes on two cores: one thread each, and threads that sleep while they wait.
 THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 

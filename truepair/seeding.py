@@ -25,8 +25,14 @@ def generator(seed: int, purpose: str, *position: int) -> np.random.Generator:
 
 @contextmanager
 def torch_seeded(seed: int, purpose: str, *position: int, device: torch.device | None = None) -> Iterator[None]:
-    """Within the block torch's own generators (initialisation, dropout) are seeded; after it they are as before."""
+    """Within the block torch's own generators (initialisation, dropout) of the CPU and of `device` are seeded; after it
+    they are as before. Those of other devices are not touched, as `torch.manual_seed` would.
+    """
     cuda = [device] if device is not None and device.type == "cuda" else []
+    value = int(seed_sequence(seed, purpose, *position).generate_state(1, np.uint64)[0] >> np.uint64(1))
     with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(int(seed_sequence(seed, purpose, *position).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+        torch.default_generator.manual_seed(value)
+        for one in cuda:
+            with torch.cuda.device(one):
+                torch.cuda.manual_seed(value)
         yield

@@ -1,5 +1,9 @@
-"""One of several processes that `test_team` starts: `python -m tests.training.team_worker WHAT FOLDER [NUMBER]`."""
+"""One of several processes that `test_team` starts: `python -m tests.training.team_worker FOLDER WHAT,METHOD …`.
 
+They do one thing after the other, each in a folder of its own, and print a line of JSON about each.
+"""
+
+import json
 import math
 import os
 import signal
@@ -77,7 +81,7 @@ def held_out(folder, method):
 
 
 def stopped(folder, method):
-    """The second process is asked to stop at the fourth batch; all do."""
+    """The second process is asked to stop at the fourth batch; all do. How many batches were done."""
     train_batch, done = Training._train_batch, []
 
     def stopping(self, *arguments):
@@ -86,27 +90,28 @@ def stopped(folder, method):
             os.kill(os.getpid(), signal.SIGTERM)
         return train_batch(self, *arguments)
 
-    Training._train_batch = stopping
-    try:
-        fit(method, folder)
-    except KeyboardInterrupt:
-        print("stopped after", len(done))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "_train_batch", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            fit(method, folder)
+    return len(done)
 
 
 def resumed(folder, method):
-    fit(method, folder, resume=True)
+    """What other processes have stopped."""
+    fit(method, folder.with_name(f"stopped-{method}"), resume=True)
 
 
 def left(folder, method):
     """The threads of the group there are when a training has ended, and when the process has left the group."""
     fit(method, folder)
-    print(sum("gloo" in name for name in threads()) > 0)
+    during = of_the_group()
     leave()
-    print([name for name in threads() if "gloo" in name])
+    return [during > 0, of_the_group()]
 
 
-def threads():
-    return [name.read_text().strip() for name in Path("/proc/self/task").glob("*/comm")]
+def of_the_group():
+    return sum("gloo" in name.read_text() for name in Path("/proc/self/task").glob("*/comm"))
 
 
 def messages(folder, _):
@@ -137,9 +142,9 @@ def messages(folder, _):
     team.agree(own)
     assert own["a"].tolist() == [[0.0, 0.0]] * 3 and own["b"].item() == 0
     with team.first_before_the_others():
-        assert team.leads or (folder / "first").exists()
-        (folder / "first").touch()
-    print("all said")
+        assert team.leads or folder.exists()
+        folder.touch()
+    return "all said"
 
 
 def gone(folder, _):
@@ -152,11 +157,12 @@ def gone(folder, _):
         while True:
             team.any(False)
     except TrainingError as error:
-        print(error)
+        print(error, flush=True)
         os._exit(0)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    what, place, *method = sys.argv[1:]
-    globals()[what](Path(place), *(method or [None]))
+    for task in sys.argv[2:]:
+        what, method = task.split(",")
+        print(json.dumps(globals()[what](Path(sys.argv[1]) / f"{what}-{method}", method)), flush=True)

@@ -54,84 +54,81 @@ def start(size, *command):
     return [(process.returncode, *said) for process, said in zip(started, ended, strict=True)]
 
 
-def together(size, what, folder, *method):
-    ended = start(size, "tests.training.team_worker", what, folder, *method)
+def together(size, folder, *tasks):
+    """What each of the processes says of each task, one after the other: WHAT,METHOD in the folder WHAT-METHOD."""
+    ended = start(size, "tests.training.team_worker", folder, *tasks)
     assert [code for code, _, _ in ended] == [0] * size, ended
-    return [out.strip() for _, out, _ in ended]
+    said = [[json.loads(line) for line in out.splitlines()] for _, out, _ in ended]
+    return {task: each for task, *each in zip(tasks, *said, strict=True)}
 
 
 @pytest.fixture(scope="module")
-def trained_by_two(tmp_path_factory):
-    """Our own method, trained by two processes."""
-    folder = tmp_path_factory.mktemp("two") / "run"
-    together(2, "train", folder, "truepair")
-    return folder
+def two(tmp_path_factory):
+    """The runs of two processes, and of two others, that go on from what the first ones stopped: all in one folder."""
+    folder = tmp_path_factory.mktemp("two")
+    trained = [f"train,{method}" for method in ("truepair", "mscn", "gsc")]
+    said = together(2, folder, *trained, "held_out,uot-rcl", "held_out,truepair", "stopped,truepair")
+    return folder, said | together(2, folder, "resumed,truepair", "left,mscn")
 
 
 def metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+def column(folder, name):
+    return read_pair_table(folder / "pairs.parquet", [name])[name].to_pylist()
+
+
 def test_what_processes_tell_each_other(tmp_path):
-    assert together(3, "messages", tmp_path) == ["all said"] * 3
+    assert together(3, tmp_path, "messages,-") == {"messages,-": ["all said"] * 3}
 
 
 @pytest.mark.parametrize("method", ["truepair", "mscn", "gsc"])
-def test_two_processes_train_as_one_does(tmp_path, request, batch_norm_again, method):
-    if method == "truepair":
-        folder = request.getfixturevalue("trained_by_two")
-    else:
-        folder = tmp_path / "two"
-        together(2, "train", folder, method)
+def test_two_processes_train_as_one_does(tmp_path, two, batch_norm_again, method):
+    folder = two[0] / f"train-{method}"
     fit(method, tmp_path / "one")
-    one, two = metrics(tmp_path / "one"), metrics(folder)
-    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
-    assert [line["dev"]["rsum"] for line in two] == pytest.approx([line["dev"]["rsum"] for line in one], abs=12)
+    one, other = metrics(tmp_path / "one"), metrics(folder)
+    assert [line["loss"] for line in other] == pytest.approx([line["loss"] for line in one], rel=1e-4)
+    assert [line["dev"]["rsum"] for line in other] == pytest.approx([line["dev"]["rsum"] for line in one], abs=12)
     assert json.loads((folder / "config.json").read_text())["processes"] == 2
     assert "processes" not in json.loads((tmp_path / "one" / "config.json").read_text())
 
 
-def test_two_processes_hold_out_the_labels_that_one_does(tmp_path, batch_norm_again):
-    together(2, "held_out", tmp_path / "two", "uot-rcl")
-    fit_held_out(tmp_path / "one", "uot-rcl")
-    one, two = (metrics(tmp_path / name) for name in ("one", "two"))
-    assert one[0]["wrong_labels"] == pytest.approx(two[0]["wrong_labels"], abs=1e-5)
-    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-3)
-    column = "label_belief"
-    beliefs = [
-        read_pair_table(tmp_path / name / "pairs.parquet", [column])[column].to_pylist() for name in ("one", "two")
-    ]
+def test_two_processes_hold_out_the_labels_that_one_does(tmp_path, two, batch_norm_again):
+    folders = [tmp_path / "one", two[0] / "held_out-uot-rcl"]
+    fit_held_out(folders[0], "uot-rcl")
+    one, other = map(metrics, folders)
+    assert one[0]["wrong_labels"] == pytest.approx(other[0]["wrong_labels"], abs=1e-5)
+    assert [line["loss"] for line in other] == pytest.approx([line["loss"] for line in one], rel=1e-3)
+    beliefs = [column(folder, "label_belief") for folder in folders]
     assert beliefs[0] == pytest.approx(beliefs[1], abs=1e-3) and len(set(beliefs[0])) > 10
 
 
-def test_two_processes_have_the_first_labels_of_one(tmp_path, batch_norm_again):
-    together(2, "held_out", tmp_path / "two", "truepair")
-    fit_held_out(tmp_path / "one", "truepair")
-    one, two = (metrics(tmp_path / name) for name in ("one", "two"))
-    assert 0 < one[0]["first_recall"] == pytest.approx(two[0]["first_recall"], abs=1e-6)
-    assert one[0]["first_share"] == pytest.approx(two[0]["first_share"], abs=1e-9)
-    column = "memory_first_matching"
-    found = [
-        read_pair_table(tmp_path / name / "pairs.parquet", [column])[column].to_pylist() for name in ("one", "two")
-    ]
+def test_two_processes_have_the_first_labels_of_one(tmp_path, two, batch_norm_again):
+    folders = [tmp_path / "one", two[0] / "held_out-truepair"]
+    fit_held_out(folders[0], "truepair")
+    one, other = map(metrics, folders)
+    assert 0 < one[0]["first_recall"] == pytest.approx(other[0]["first_recall"], abs=1e-6)
+    assert one[0]["first_share"] == pytest.approx(other[0]["first_share"], abs=1e-9)
+    found = [column(folder, "memory_first_matching") for folder in folders]
     assert found[0] == pytest.approx(found[1], abs=1e-6) and min(found[0]) < max(found[0])
-    assert [line["loss"] for line in two] == pytest.approx([line["loss"] for line in one], rel=1e-4)
+    assert [line["loss"] for line in other] == pytest.approx([line["loss"] for line in one], rel=1e-4)
 
 
-def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(tmp_path, trained_by_two):
-    assert together(2, "stopped", tmp_path / "run", "truepair") == ["stopped after 4"] * 2
-    together(2, "resumed", tmp_path / "run", "truepair")
-    assert_same_run(tmp_path / "run", trained_by_two, texts=("metrics.jsonl", "result.json"))
+def test_what_stops_one_stops_all_and_a_resumed_run_is_the_same(two):
+    folder, said = two
+    assert said["stopped,truepair"] == [4, 4]
+    assert_same_run(folder / "stopped-truepair", folder / "train-truepair", texts=("metrics.jsonl", "result.json"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have names under /proc on Linux alone")
-def test_no_thread_of_the_group_outlives_the_training(tmp_path):
+def test_no_thread_of_the_group_outlives_the_training(two):
     """One that frees a tensor while Python ends would abort the process."""
-    assert together(2, "left", tmp_path / "run", "mscn") == ["True\n[]"] * 2
+    assert two[1]["left,mscn"] == [[True, 0]] * 2
 
 
 def test_a_process_that_ends_is_missed(tmp_path):
-    (code, said, _), (other, _, _) = start(2, "tests.training.team_worker", "gone", tmp_path)
+    (code, said, _), (other, _, _) = start(2, "tests.training.team_worker", tmp_path, "gone,-")
     assert (code, other) == (0, 3) and "another process of this training has ended" in said
 
 

@@ -54,10 +54,15 @@ def without_first(run):
 
 
 @pytest.mark.parametrize(
-    "model", [SMALL.model, SGRConfig(width=16, word_width=8, similarity_width=8), MLPConfig(width=16, hidden_width=16)]
+    ("model", "batch"),
+    [
+        (SMALL.model, 128),
+        (SGRConfig(width=16, word_width=8, similarity_width=8), 32),
+        (MLPConfig(width=16, hidden_width=16), 128),
+    ],
 )
-def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, half, model):
-    run = fit(many, tmp_path / "run", 0.7, Setup(model=model))
+def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, half, model, batch):
+    run = fit(many, tmp_path / "run", 0.7, Setup(model=model), batch_size=batch)
     first = run.metrics[0]
     assert first["first_share"] == pytest.approx(0.7, abs=0.1) and first["first_recall"] > 0.5
     assert first["disbelieved"] > 0.5
@@ -68,7 +73,8 @@ def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, hal
     assert share["high"] > 0.7 * 0.9 and share["low"] < 0.7
     for line in run.metrics[2:3] + run.metrics[5:]:  # as many are believed as match by the share
         assert line["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
-    given = fit(many, tmp_path / "given", 0.7, Setup(model=model), PIECES | {"first_labels": "given"}, epochs=1)
+    options = PIECES | {"first_labels": "given"}
+    given = fit(many, tmp_path / "given", 0.7, Setup(model=model), options, epochs=1, batch_size=batch)
     assert given.metrics[0]["disbelieved"] == 0 and "first_share" not in given.metrics[0]
     assert "mismatch_share" not in given.result
 
