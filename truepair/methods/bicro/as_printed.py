@@ -49,6 +49,8 @@ PRINTED = Preset(
         "anchors come from the clean pairs of the batch, as released; in the paper from a clean set of the whole data",
         "the released code writes the labels of clean pairs to other places than theirs, and ranks texts for an image "
         "by the margin of the negative's pair; here each pair has its own label, both ways",
+        "of cosines of opposite signs the released code takes a/b for the similarity consistency; here it is "
+        "min(a/b, b/a), as in the paper, at most −1. A label differs by at most ½, where −1 < a/b < 0",
         "clean and noisy pairs come in batches of their own there, and A trains an epoch before B; here both learn "
         "from every batch",
         "BiCro* is the mean of two SGR and two SAF networks: evaluate one run of each together",
