@@ -12,6 +12,7 @@ from truepair.errors import InputError
 
 if TYPE_CHECKING:
     import torch
+    from threadpoolctl import ThreadpoolController
 
 DEVICE_HELP = "auto (cuda where there is one), cpu, cuda, cuda:1, …"
 
@@ -28,17 +29,37 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def set_threads(count: int) -> None:
+    """From now on torch, numpy and scipy compute on so many CPU threads."""
+    import torch
+
+    torch.set_num_threads(count)
+    _linear_algebra().limit(limits=count)
+
+
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Within the block torch computes on so many threads; None leaves their number as it is."""
+    """Within the block torch, numpy and scipy compute on so many CPU threads; None leaves their number as it is."""
+    if count is None:
+        yield
+        return
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _linear_algebra().limit(limits=count):
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries that numpy and scipy compute with; each brings one of its own, with as many threads as cores."""
+    import scipy.linalg  # noqa: F401  (one that is loaded later is not found)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def check_memory(needed: float, what: str, device: torch.device | None = None) -> None:

@@ -72,14 +72,14 @@ def given_reading(options: argparse.Namespace, *, run: Path | None = None) -> di
 
 
 def use_threads(count: int | None) -> None:
-    """CPU threads of torch; None leaves them as they are. Raises InputError: fewer than one."""
+    """CPU threads to compute on; None leaves them as they are. Raises InputError: fewer than one."""
     if count is None:
         return
     if count < 1:
         raise InputError(f"--threads is {count}; expected at least 1")
-    import torch
+    from truepair.device import set_threads
 
-    torch.set_num_threads(count)
+    set_threads(count)
 
 
 def say(text: str) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from truepair.data.noise import NoiseKind, inject_noise
 from truepair.data.open import load
 from truepair.data.pairs import Array, BoolArray, Pairs
+from truepair.device import set_threads
 
 if TYPE_CHECKING:
     from truepair.audit.result import Verdict
@@ -53,14 +54,13 @@ def load_labelled(data: str, root: Path) -> Pairs:
 
 def audit_rows(data: str, kind: str, noise: float, seed: int, root: Path, runs: Path) -> dict[str, Any]:
     """One audit against the truth, all rows of the table: row → figures."""
-    import torch
 
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.scoring.cross_fitting import cross_fit
     from truepair.audit.verdict.verdict import verdict_of_scored
     from truepair.training.run_folder import read_lines
 
-    torch.set_num_threads(1)
+    set_threads(1)
     folds = (runs / "crossfit").glob("fold*/timings.jsonl")
     before = sum(line["seconds"] for path in folds for line in read_lines(path))  # of an audit that was cut off
     start = time.perf_counter() - before

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from truepair.data.pairs import Array, BoolArray, IntArray
+from truepair.device import set_threads
 from truepair.reproduce.cells import Cell, Context, Places, Record, train
 from truepair.reproduce.processes import truepair
 
@@ -51,11 +52,10 @@ def measure_embeddings(folder: str, data: str, seed: int, options: str, places: 
 
 def embedding_rows(run: Path, source: str, seed: int) -> dict[str, Any]:
     """One audit for each noise; the figures of the verdict, and of the plain similarity."""
-    import torch
 
     from truepair.audit.of_arrays import audit_embeddings
 
-    torch.set_num_threads(1)
+    set_threads(1)
     clean = embedded(run, source)
     rows = []
     for kind, rate in NOISES:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from truepair.device import set_threads
 from truepair.errors import InputError
 from truepair.reproduce.cells import Cell, Context, Places, Record, is_finished, set_aside_outdated
 from truepair.reproduce.processes import truepair
@@ -40,7 +41,6 @@ def main(arguments: Sequence[str]) -> None:
     Raises:
         InputError: the run is none of our method, or nobody knows which of its pairs match; or as `fit`.
     """
-    import torch
 
     from truepair.methods.truepair.options import TruePairConfig
     from truepair.reproduce.told import ToldTruePair, truth_of
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     job, threads = read_job(options.run)
     if job.method != "truepair":
         raise InputError(f"{options.run} is a run of --method {job.method}; what is told here goes into truepair alone")
-    torch.set_num_threads(threads or 1)
+    set_threads(threads or 1)
     splits, setup = load_job(job, kept=RunFolder(options.run).decisions)
     method = ToldTruePair(TruePairConfig(**job.method_options), options.told, truth_of(splits.train))
     begun = RunFolder(options.out).config.exists()

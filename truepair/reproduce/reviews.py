@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from truepair.device import set_threads
 from truepair.reproduce.cells import Cell, Context, Places, Record
 from truepair.reproduce.processes import truepair
 
@@ -37,7 +38,6 @@ def measure_reviews(folder: str, seed: int, places: Places) -> Record:
 
 def review_rows(seed: int, root: Path, runs: Path) -> dict[str, Any]:
     """One audit, and what it comes to after each number of decisions."""
-    import torch
 
     from truepair.audit.options import AuditOptions, CrossFitting
     from truepair.audit.people import with_decisions
@@ -52,7 +52,7 @@ def review_rows(seed: int, root: Path, runs: Path) -> dict[str, Any]:
     from truepair.evaluation.detection import detection
     from truepair.reproduce.audit_rows import load_labelled
 
-    torch.set_num_threads(1)
+    set_threads(1)
     pairs = inject_noise(load_labelled("photographs", root), RATE, kind="nearest", seed=seed)
     mismatched, given = pairs.mismatched, pairs.without_truth()
     assert mismatched is not None
