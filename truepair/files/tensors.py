@@ -17,14 +17,27 @@ _KEY, _DIGEST = "truepair", "sha256"
 
 
 def tensor_bytes(tensors: dict[str, Any], described: dict[str, Any] | None = None) -> bytes:
-    """A .safetensors file of tensors or arrays, with JSON values beside them: for the same values the same bytes."""
+    """A .safetensors file of tensors or arrays, with JSON values beside them: for the same values the same bytes.
+
+    Tensors that share memory, as tied weights do, are written once each.
+    """
     import torch
     from safetensors.torch import save
 
-    held = {name: torch.as_tensor(values).detach().cpu().contiguous() for name, values in tensors.items()}
+    held = apart({name: torch.as_tensor(values).detach().cpu().contiguous() for name, values in tensors.items()})
     described = described or {}
     # One key: the library writes several in any order.
     return save(held, metadata={_KEY: json.dumps({**described, _DIGEST: _digest(held, described)})})
+
+
+def apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same values, no two tensors in the same memory: the format has no word for that."""
+    found, used = {}, set[int]()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        found[name] = tensor.clone() if place in used and tensor.numel() else tensor
+        used.add(place)
+    return found
 
 
 def read_tensors(

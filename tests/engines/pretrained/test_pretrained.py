@@ -66,6 +66,7 @@ def fit(data, model, out, method="infonce", *, tune="heads", engine=None, **more
 
 CASES = [("clip", "heads", name) for name in METHODS if not learns_from_labels(name)]
 CASES += [("clip", "lora", "crcl"), ("clip", "full", "gsc"), ("clip", "lora", "truepair"), ("clip", "lora", "ugncl")]
+CASES += [("clip", "full", "truepair")]  # whose teachers share the frozen temperature
 CASES += [("siglip", "heads", "infonce"), ("siglip", "lora", "disncl"), ("siglip", "full", "infonce")]
 
 
@@ -120,17 +121,18 @@ def with_dropout(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("tune", "more", "engine", "batches"),
+    ("method", "tune", "more", "engine", "batches"),
     [
-        ("heads", {}, {}, 1),
-        ("heads", {}, {}, 7),
-        ("lora", {"warm_up": 0.3, "schedule": "cosine"}, {"lora_dropout": 0.2, "lora_rank": 2}, 5),
-        ("full", {"piece_size": 5}, {"checkpointing": True}, 3),
+        ("crcl", "heads", {}, {}, 1),
+        ("crcl", "heads", {}, {}, 7),
+        ("crcl", "lora", {"warm_up": 0.3, "schedule": "cosine"}, {"lora_dropout": 0.2, "lora_rank": 2}, 5),
+        ("crcl", "full", {"piece_size": 5}, {"checkpointing": True}, 3),
+        ("truepair", "full", {}, {}, 9),
     ],
 )
-def test_it_resumes_exactly(with_dropout, data, tmp_path, monkeypatch, tune, more, engine, batches):
+def test_it_resumes_exactly(with_dropout, data, tmp_path, monkeypatch, method, tune, more, engine, batches):
     def start(out, **again):
-        return fit(data, with_dropout, out, "crcl", tune=tune, engine=engine, epochs=3, **more, **again)
+        return fit(data, with_dropout, out, method, tune=tune, engine=engine, epochs=3, **more, **again)
 
     expected = start(tmp_path / "whole")
     with stopped_after(monkeypatch, batches):
