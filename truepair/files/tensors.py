@@ -19,7 +19,7 @@ _KEY, _DIGEST = "truepair", "sha256"
 def tensor_bytes(tensors: dict[str, Any], described: dict[str, Any] | None = None) -> bytes:
     """A .safetensors file of tensors or arrays, with JSON values beside them: for the same values the same bytes.
 
-    Tensors that share memory, as tied weights do, are written once each.
+    Tensors that share memory, as tied weights do, are written once for each name.
     """
     import torch
     from safetensors.torch import save
@@ -31,7 +31,7 @@ def tensor_bytes(tensors: dict[str, Any], described: dict[str, Any] | None = Non
 
 
 def apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same values, no two tensors in the same memory: the format has no word for that."""
+    """The same values, no two tensors in the same memory: safetensors refuses to write tensors that share it."""
     found, used = {}, set[int]()
     for name, tensor in tensors.items():
         place = tensor.untyped_storage().data_ptr()
