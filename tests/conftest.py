@@ -30,6 +30,17 @@ def fashion() -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def few_drawings():
+    """The splits dev and test of `scenes` with 30 pictures: 500 each would take most of the time of their tests."""
+    from truepair.data.formats.scenes.source import COUNTS
+
+    with pytest.MonkeyPatch.context() as patch:
+        for split in ("dev", "test"):
+            patch.setitem(COUNTS, split, 30)
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster():
     """One Ray with two workers for all tests that need one."""

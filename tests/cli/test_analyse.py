@@ -25,6 +25,8 @@ from truepair.pages.analysis.subject import encoded, open_subject
 from truepair.pages.analysis.write import facts_of, probe_rows
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 COLOURS = ("red", "blue", "green", "black", "white", "pink", "grey", "brown", "gold", "lilac", "teal", "rust")
 SMALL = GlobalConfig(width=16, word_width=8)
 SCRIPT = "<script> &"
@@ -41,11 +43,11 @@ OPTIONS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def one_short_estimate():
-    """One estimate instead of three, of a tenth of the steps: none of these tests is about how much leaks."""
+    """One estimate instead of three, of a twentieth of the steps: none of these tests is about how much leaks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
         for estimate in (mine, jensen_shannon_information):
-            patch.setattr(f"truepair.pages.analysis.leakage.{estimate.__name__}", partial(estimate, steps=100))
+            patch.setattr(f"truepair.pages.analysis.leakage.{estimate.__name__}", partial(estimate, steps=50))
         yield
 
 

@@ -23,6 +23,8 @@ from tests.data.formats.made_pictures import bomb, noise, picture_bytes
 from truepair.cli.main import main
 from truepair.pages.audit.page import audit_with_page  # noqa: F401  loaded before a test replaces what it opens with
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):

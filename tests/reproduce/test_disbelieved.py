@@ -18,6 +18,8 @@ from truepair.training.jobs import Job, train_job
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 SOURCE = "scenes:60"
 
 

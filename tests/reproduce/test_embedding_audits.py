@@ -41,7 +41,7 @@ def test_a_near_mismatch_has_a_text_of_the_image_most_like_its_own():
         assert clean.image[int(noisy.texts[row, 0])] == clean.image[nearest]
 
 
-def test_a_cell_trains_embeds_audits_and_is_shown(tiny, tmp_path):
+def test_a_cell_trains_embeds_audits_and_is_shown(tiny, tmp_path, in_this_process):
     at = Context("audit-embeddings", {}, {})
     options = "--method infonce --epochs 1 --width 8 --minimum-count 1"
     (cell,) = embedding_cells(at, data=tiny.name, options=options, seeds=[2])

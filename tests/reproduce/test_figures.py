@@ -27,6 +27,8 @@ from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 ROOT = Path(__file__).parents[2]
 TABLES, _ = read_specs()
 

@@ -46,7 +46,9 @@ def test_records_of_an_earlier_revision_are_told_from_those_of_now_and_of_other_
     )
 
 
-def test_a_run_of_an_earlier_revision_is_set_aside_and_not_gone_on_with(tiny, tmp_path, changed, capsys, monkeypatch):
+def test_a_run_of_an_earlier_revision_is_set_aside_and_not_gone_on_with(
+    tiny, tmp_path, changed, capsys, monkeypatch, in_this_process
+):
     (cell,), trained = grid(epochs=1), []
     results, places = tmp_path / "toy.jsonl", Places(tiny.parent, tmp_path / "runs")
     run_cells([cell], results, places, jobs=1)
@@ -71,7 +73,7 @@ def test_a_run_of_an_earlier_revision_is_set_aside_and_not_gone_on_with(tiny, tm
     assert [words[0] for words in trained] == ["train"] * 2
 
 
-def test_a_run_and_an_ensemble_keep_the_revision(tiny, tmp_path, changed):
+def test_a_run_and_an_ensemble_keep_the_revision(tiny, tmp_path, changed, in_this_process):
     changed()
     (plain, single) = grid("infonce triplet", epochs=1)
     places, known = Places(tiny.parent, tmp_path / "runs"), {f"toy/{cell.name}": cell for cell in (plain, single)}

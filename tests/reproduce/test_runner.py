@@ -116,7 +116,7 @@ def test_a_run_that_diverged_is_a_record_of_when_and_why_and_is_not_run_again(ti
     run_cells([cell], results, places, jobs=1)
 
 
-def test_class_labels_keep_their_map(tmp_path):
+def test_class_labels_keep_their_map(tmp_path, in_this_process):
     import numpy as np
 
     from tests.methods.labelled import labelled_pairs
@@ -137,7 +137,7 @@ def test_class_labels_keep_their_map(tmp_path):
     assert len([epoch for epoch in kept["epochs"] if epoch["dev_map"] > 0]) == 6
 
 
-def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path):
+def test_an_ensemble_is_the_mean_similarity_of_its_members(tiny, tmp_path, in_this_process):
     from truepair.data.open import load
     from truepair.engines.ensemble_model import EnsembleModel
     from truepair.evaluation import evaluate

@@ -32,6 +32,8 @@ from truepair.progress import Progress
 from truepair.training.fit import open_run
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 MODELS = {
     "global": GlobalConfig(width=16, word_width=8),
     "saf": SAFConfig(width=16, word_width=8, similarity_width=8),

@@ -18,6 +18,8 @@ from truepair.pages.demo.run import SMALL, run_demo
 from truepair.pages.kit.pictures import Album
 from truepair.training.loop import Training
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 TINY = GlobalConfig(width=8, word_width=8, pooling="max")
 SCRIPT = "<script>alert('caption')</script> & a red disc"
 
@@ -75,8 +77,8 @@ def test_facts_of_a_demo(finished: tuple[Path, dict[str, Any]]) -> None:
         "source": "scenes:60",
         "pairs": 300,
         "train_images": 60,
-        "dev_images": 500,
-        "test_images": 500,
+        "dev_images": 30,
+        "test_images": 30,
     }
     assert demo["noise"]["nominal"] == 0.4
     assert 0.3 < demo["noise"]["realised"] <= 0.4

@@ -26,6 +26,8 @@ from truepair.pages.run.indicators import BINS, Components, Indicator, cut_betwe
 from truepair.pages.run.write import epoch_rows, facts, run_labels, summary, write_comparison, write_report
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
 QUICK = {"epochs": 3, "batch_size": 16, "minimum_count": 1, "learning_rate": 1e-2}
 METHODS = {

@@ -79,7 +79,7 @@ class ScenesFormat(Format):
         return ScenesCollection(_drawn(found, count if found == "train" else COUNTS[found], int(name[2] or 0)), found)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _drawn(split: str, count: int, seed: int) -> Pairs:
     from truepair.data.formats.scenes.scenes import draw_scenes
 
