@@ -28,7 +28,7 @@ print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, 
 """
 WAYS = {
     "torch.optim.AdamW": "from torch.optim import AdamW",
-    "truepair": "from truepair.training.optimizers import AdamW",
+    "truepair": "from truepair.optimizers import AdamW",
 }
 
 

@@ -15,7 +15,7 @@ TESTS = Path(__file__).parents[1]
 ROOMS = [  # the highest first: a module imports from its own room and from those below
     *("cli", "serve", "reproduce", "pages", "audit", "training", "loops", "methods", "evaluation", "engines"),
     *("search", "correspondence", "losses", "transport", "decisions", "data", "encoders"),
-    *("cluster", "option", "phrases", "progress", "files", "device", "seeding", "errors"),
+    *("cluster", "option", "phrases", "progress", "files", "device", "optimizers", "seeding", "errors"),
 ]
 FACADE = {"truepair", "truepair.__main__"}  # names of all rooms, loaded when used
 

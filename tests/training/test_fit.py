@@ -21,10 +21,10 @@ from truepair.engines.config import GlobalConfig
 from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import DivergedError, InputError, RunFolderError, TruepairError
 from truepair.methods.truepair.method import TruePair
+from truepair.optimizers import AdamW
 from truepair.training.config import RATE_SCALE, TrainingConfig
 from truepair.training.jobs import Job, train_job
 from truepair.training.loop import set_learning_rate
-from truepair.training.optimizers import AdamW
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))

@@ -135,7 +135,7 @@ def build_optimizer(
     config: TrainingConfig, groups: list[tuple[list[torch.nn.Parameter], float]], learning_rate: float
 ) -> torch.optim.Optimizer:
     """A new optimizer of groups of parameters, each with its learning rate in units of the given one."""
-    from truepair.training.optimizers import Adam, AdamW
+    from truepair.optimizers import Adam, AdamW
 
     kinds: dict[str, type[Adam | AdamW]] = {"adamw": AdamW, "adam": Adam}
     described: list[dict[str, Any]] = [{"params": parameters, RATE_SCALE: scale} for parameters, scale in groups]

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from truepair.training import optimizers
+from truepair import optimizers
 from truepair.training.config import TrainingConfig, build_optimizer
 
 KINDS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -55,12 +55,15 @@ TRAINS = """
 import sys
 from copy import deepcopy
 from pathlib import Path
+import numpy as np
 from truepair.cli.main import main
+from truepair.evaluation import mine
 options = ["--quiet", "--threads", "1", "--epochs", "2", "--width", "16", "--minimum-count", "1"]
 for method in ("truepair", "gsc"):
     out = Path(sys.argv[2]) / method
     assert main(["train", sys.argv[1], "--method", method, "--out", str(out), *options]) == 0
     assert main(["evaluate", str(out), sys.argv[1]]) == 0
+mine(np.arange(64.0), np.arange(64.0), steps=2)
 print([name for name in sys.modules if name.startswith("torch._dynamo")])
 """
 
