@@ -142,6 +142,17 @@ def test_missing_and_broken_files_do_not_raise(tmp_path: Path) -> None:
     assert "the counts do not fit each other" in text
 
 
+def test_splits_of_other_widths_are_told(tmp_path: Path) -> None:
+    put(tmp_path / "a", "train", some_features(2), "a\nb\n")
+    put(tmp_path / "a", "dev", some_features(2)[..., :3], "a\nb\n")
+    put(tmp_path / "a", "test", some_features(2)[:, :2], "a\nb\n")  # fewer regions, of the same width
+    described = describe(tmp_path / "a")
+    dev, test, train = described.splits
+    assert (dev.problem_count, test.problem_count, train.problem_count) == (1, 0, 0)
+    assert dev.problems[0].reason == "other-width"
+    assert "dev: its image features are 3 wide, those of train 4; a model takes one width" in described.render()
+
+
 def test_only_a_missing_folder_or_split_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere does not exist"):
         describe(tmp_path / "nowhere")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from truepair.data.collection import Problem
 from truepair.data.config import Reading
-from truepair.data.description import Description, SplitDescription
+from truepair.data.description import MOST_PROBLEMS, Description, SplitDescription
 from truepair.data.open import check_options, format_of
 from truepair.data.pairs import Pairs
 from truepair.data.statistics import describe_pairs
@@ -45,7 +46,33 @@ def describe(
     check_options(format, source, reading)
     names = format.splits(source, reading) if splits is None else tuple(splits)
     found = tuple(format.describe(source, name, reading) for name in names or (None,))
-    return Description(str(source), _with_unseen_classes(found))
+    return Description(str(source), _with_other_widths(_with_unseen_classes(found)))
+
+
+def _with_other_widths(splits: tuple[SplitDescription, ...]) -> tuple[SplitDescription, ...]:
+    """The same, a split whose vectors have another width than those of training told so: no model takes both."""
+    train = next((split for split in splits if split.name.rpartition("/")[2] == "train"), None)
+    if train is None:
+        return splits
+    return tuple(_with_problems_first(split, _other_widths(split, train)) for split in splits)
+
+
+def _other_widths(split: SplitDescription, train: SplitDescription) -> list[Problem]:
+    found = []
+    for side, here, there in (
+        ("image", split.images, train.images),
+        ("text", split.text_features, train.text_features),
+    ):
+        if here and there and len(here.shape) > 1 and len(there.shape) > 1 and here.shape[-1] != there.shape[-1]:
+            detail = f"its {side} features are {here.shape[-1]} wide, those of {train.name} {there.shape[-1]}; a model "
+            detail += "takes one width: make both in the same way"
+            found.append(Problem(split.name, split.name, -1, "other-width", detail))
+    return found
+
+
+def _with_problems_first(split: SplitDescription, more: list[Problem]) -> SplitDescription:
+    problems = (*more, *split.problems)[:MOST_PROBLEMS]
+    return replace(split, problems=problems, problem_count=split.problem_count + len(more))
 
 
 def _with_unseen_classes(splits: tuple[SplitDescription, ...]) -> tuple[SplitDescription, ...]:
