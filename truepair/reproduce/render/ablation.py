@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
+from truepair.reproduce.render.against import paired
 from truepair.reproduce.render.markdown import cell, of_seeds, seeds_and_dates, table
 from truepair.reproduce.tables import Filled, Section
 
+FEWEST = 3  # seeds for a test
 DEV, AUROC, PRECISION = "result.dev.rsum", "result.detection.auroc", "result.detection.average_precision"
 
 
 def ablation(section: Section, shown: Filled) -> str:
-    """A table for each data set and noise rate: dev rSum and its difference from a row of the same seeds, detection,
-    and the options of the method that make the row.
+    """A table for each data set and noise rate: dev rSum, its difference from a row of the same seeds with the p of a
+    paired t-test (of three seeds or more), detection, and the options of the method that make the row.
 
     Options of the section: `whole`, the row of the whole method; `names`, data set → its name in the text; where parts
     are added alone, `none`, the row without any, and `added`, how the names of rows begin that are compared with it.
@@ -54,15 +56,18 @@ def rows_of(section: Section, shown: Filled, records: Sequence[Record]) -> str:
     for name, title in shown.table.titles.items():
         if runs := found[name].values():
             base = none if added and name.startswith(added) else whole
-            gap = "" if name == base else cell(differences(name, base), 1)
+            gaps = [] if name == base else differences(name, base)
+            gap = "" if name == base else signed(cell(gaps, 1))
+            chance = f"{paired(gaps):.3f}" if len(gaps) >= FEWEST else ""
             figures = (
                 cell((figure_of(run, figure) for run in runs), n)
                 for figure, n in ((DEV, 1), (AUROC, 4), (PRECISION, 4))
             )
             first, *rest = figures
             options = options_of_method(next(iter(runs))["command"])
-            lines.append([title, str(len(runs)), first, signed(gap), *rest, f"`{options}`" if options else ""])
-    return table(["", "seeds", "dev rSum", "difference", "AUROC", "average precision", "options"], lines)
+            shown_options = f"`{options}`" if options else ""
+            lines.append([title, str(len(runs)), first, gap, chance, *rest, shown_options])
+    return table(["", "seeds", "dev rSum", "difference", "p", "AUROC", "average precision", "options"], lines)
 
 
 def options_of_method(command: str) -> str:
