@@ -1,5 +1,6 @@
 """Decisions out to files and in again: nothing is lost, nothing foreign comes in."""
 
+import csv
 import json
 from dataclasses import replace
 
@@ -103,6 +104,48 @@ def test_the_command_exports_imports_and_says_what_it_did(audit, tmp_path, capsy
     assert "3 pairs of 3 decided by Ada, Bo" in shown and "agrees on 2 of 2 pairs" in shown
     assert main(["decisions", "show", str(tmp_path)]) == 2
     assert "expected the folder of a finished audit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path, ending):
+    path = tmp_path / f"d{ending}"
+    with DecisionStore.open(tmp_path / "a.sqlite") as store, DecisionStore.open(tmp_path / "b.sqlite") as other:
+        decided(store)
+        write_decisions(path, store.history(), PAIRS)
+        store.record(Decision(pair_id="a", verdict="unsure", person="Bo", chosen_by="gain"))
+        write_decisions(path, store.history(), PAIRS)
+        assert len(read_decisions(path)) == 6
+        before = path.read_bytes()
+        other.record(Decision(pair_id="a", verdict="unsure", person="Bo", chosen_by="gain"))
+        with pytest.raises(InputError, match=rf"d\{ending}, .* 1: the decision about 'a' is not in this audit"):
+            write_decisions(path, other.history(), PAIRS)
+        assert path.read_bytes() == before
+        path.write_bytes(b"image,caption\n1.png,a red shoe\n")
+        with pytest.raises(InputError, match="is no export of decisions; it stays as it is"):
+            write_decisions(path, store.history(), PAIRS)
+        assert path.read_bytes().startswith(b"image")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_an_export_with_notes_of_somebody_stays(tmp_path, ending):
+    path, table = tmp_path / f"d{ending}", tmp_path / "d.parquet"
+    with DecisionStore.open(tmp_path / "a.sqlite") as store:
+        decided(store)
+        write_decisions(table, store.history(), PAIRS)
+        noted = [record | {"notes": "look again"} for record in parquet.read_table(table).to_pylist()]
+        if ending == ".parquet":
+            parquet.write_table(pyarrow.Table.from_pylist(noted), path)
+        elif ending == ".jsonl":
+            path.write_text("".join(json.dumps(record) + "\n" for record in noted))
+        else:
+            with path.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(noted[0]))
+                writer.writeheader()
+                writer.writerows(noted)
+        before = path.read_bytes()
+        with pytest.raises(InputError, match=rf"d\{ending}, .* has notes, which an export has not"):
+            write_decisions(path, store.history(), PAIRS)
+        assert path.read_bytes() == before
 
 
 def test_a_file_of_few_columns_is_enough(audit, tmp_path):

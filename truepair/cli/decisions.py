@@ -29,7 +29,7 @@ interval), and how far the audit and people agree."""
 
 EXPORT = """\
 Write the whole history of decisions, a row each, in the order in which they were made. The ending of FILE says in what
-format. A file of that name is replaced."""
+format. An earlier export of that name is replaced; a file that holds anything else stays, and nothing is written."""
 
 IMPORT = """\
 Take over the decisions of a file that are not there yet; none that is there is changed. The file needs the columns

@@ -56,22 +56,56 @@ class FileRow:
     Attributes:
         place: "FILE, row 3", for messages; rows count from 1, as people do, without the header.
         given_caption: the caption that was judged, None where the file does not say.
+        beside: columns of the row that no decision has, such as somebody's notes.
     """
 
     place: str
     decision: Decision
     given_caption: str | None = None
+    beside: tuple[str, ...] = ()
 
 
 def write_decisions(path: Path, history: Sequence[Decision], given: Given) -> None:
     """Write a history; the ending of the path says how: .parquet, .csv, .jsonl, or .json for Label Studio.
 
+    A file of that name is replaced only where nothing is lost: it holds rows of this history and nothing beside them.
+
     Raises:
-        InputError: another ending.
+        InputError: another ending, or a file of that name holds something else; it stays as it is.
         TruepairError: the disk is full, or the folder may not be written to.
     """
     write = _kind_of(path)[0]
+    if path.exists():
+        _check_replaceable(path, history)
     write(path, history, given)
+
+
+def _check_replaceable(path: Path, history: Sequence[Decision]) -> None:
+    """Raise an InputError where a file holds anything that an export of this history would not."""
+    try:
+        rows = read_decisions(path)
+    except InputError as error:
+        raise InputError(
+            f"{path} is there and is no export of decisions; it stays as it is. Choose another name"
+        ) from error
+    known = {_said(decision) for decision in history}
+    for row in rows:
+        if row.beside:
+            raise InputError(
+                f"{row.place} has {' and '.join(row.beside)}, which an export has not; the file stays as it is. Choose "
+                "another name"
+            )
+        if _said(row.decision) not in known:
+            raise InputError(
+                f"{row.place}: the decision about {row.decision.pair_id!r} is not in this audit; the file stays as it "
+                "is. Take it over first (truepair decisions import), or choose another name"
+            )
+
+
+def _said(decision: Decision) -> tuple[str, ...]:
+    """Who said what of which pair, and when, as files hold it."""
+    told = (decision.pair_id, decision.verdict, decision.person, decision.at, decision.caption, decision.partner)
+    return tuple(_encodable(value or "") for value in told)
 
 
 def read_decisions(path: Path) -> list[FileRow]:
@@ -103,7 +137,8 @@ def _row_of(values: Mapping[str, Any], place: str) -> FileRow:
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
     caption = values.get("given_caption")
-    return FileRow(place, decision, caption if isinstance(caption, str) else None)
+    beside = tuple(str(name) for name in values if name not in _COLUMNS)
+    return FileRow(place, decision, caption if isinstance(caption, str) else None, beside)
 
 
 def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, Any]]:
@@ -194,8 +229,8 @@ def _read_parquet(path: Path) -> Iterator[FileRow]:
 
     try:
         with parquet.ParquetFile(path) as file:
-            names = [name for name in _COLUMNS if name in file.schema_arrow.names]
-            records = file.read(columns=names).to_pylist()
+            names = file.schema_arrow.names
+            records = file.read().to_pylist()
     except ArrowException as error:
         raise InputError(f"{path} is no parquet table ({error}); expected a file of decisions") from error
     if not names or not set(_LEAST) <= set(names):
