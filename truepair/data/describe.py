@@ -49,9 +49,13 @@ def describe(
     return Description(str(source), _with_other_widths(_with_unseen_classes(found)))
 
 
+def _training(splits: tuple[SplitDescription, ...]) -> SplitDescription | None:
+    return next((split for split in splits if split.name.rpartition("/")[2] == "train"), None)
+
+
 def _with_other_widths(splits: tuple[SplitDescription, ...]) -> tuple[SplitDescription, ...]:
-    """The same, a split whose vectors have another width than those of training told so: no model takes both."""
-    train = next((split for split in splits if split.name.rpartition("/")[2] == "train"), None)
+    """The same, with a problem where features have another width than those of training: no model takes both."""
+    train = _training(splits)
     if train is None:
         return splits
     return tuple(_with_problems_first(split, _other_widths(split, train)) for split in splits)
@@ -77,7 +81,7 @@ def _with_problems_first(split: SplitDescription, more: list[Problem]) -> SplitD
 
 def _with_unseen_classes(splits: tuple[SplitDescription, ...]) -> tuple[SplitDescription, ...]:
     """The same, each told which of its classes the training split lacks, where that is among them."""
-    train = next((split for split in splits if split.name.rpartition("/")[2] == "train"), None)
+    train = _training(splits)
     if train is None or not train.class_counts:
         return splits
     learned = {name for name, count in train.class_counts.items() if count}

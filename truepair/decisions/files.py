@@ -17,7 +17,7 @@ from typing import Any
 from truepair.decisions import label_studio
 from truepair.decisions.decision import Decision, checked
 from truepair.errors import InputError
-from truepair.files import atomic_file, read_file, write_bytes_atomically, writing
+from truepair.files import read_file, write_bytes_atomically
 from truepair.files.reading import json_object, reason
 
 Given = Mapping[str, tuple[str, str]]
@@ -56,56 +56,38 @@ class FileRow:
     Attributes:
         place: "FILE, row 3", for messages; rows count from 1, as people do, without the header.
         given_caption: the caption that was judged, None where the file does not say.
-        beside: columns of the row that no decision has, such as somebody's notes.
     """
 
     place: str
     decision: Decision
     given_caption: str | None = None
-    beside: tuple[str, ...] = ()
 
 
 def write_decisions(path: Path, history: Sequence[Decision], given: Given) -> None:
     """Write a history; the ending of the path says how: .parquet, .csv, .jsonl, or .json for Label Studio.
 
-    A file of that name is replaced only where nothing is lost: it holds rows of this history and nothing beside them.
+    A file of that name is replaced only where it is an earlier export of this history, byte for byte: nothing is lost.
 
     Raises:
-        InputError: another ending, or a file of that name holds something else; it stays as it is.
+        InputError: another ending, or a file of that name holds anything else; it stays as it is.
         TruepairError: the disk is full, or the folder may not be written to.
     """
-    write = _kind_of(path)[0]
-    if path.exists():
-        _check_replaceable(path, history)
-    write(path, history, given)
-
-
-def _check_replaceable(path: Path, history: Sequence[Decision]) -> None:
-    """Raise an InputError where a file holds anything that an export of this history would not."""
-    try:
-        rows = read_decisions(path)
-    except InputError as error:
+    bytes_of = _kind_of(path)[0]
+    if path.exists() and not _is_earlier(path, history, given):
         raise InputError(
-            f"{path} is there and is no export of decisions; it stays as it is. Choose another name"
-        ) from error
-    known = {_said(decision) for decision in history}
-    for row in rows:
-        if row.beside:
-            raise InputError(
-                f"{row.place} has {' and '.join(row.beside)}, which an export has not; the file stays as it is. Choose "
-                "another name"
-            )
-        if _said(row.decision) not in known:
-            raise InputError(
-                f"{row.place}: the decision about {row.decision.pair_id!r} is not in this audit; the file stays as it "
-                "is. Take it over first (truepair decisions import), or choose another name"
-            )
+            f"{path} is there and is no earlier export of these decisions; it stays as it is. Choose another name; "
+            "decisions that it holds come into the audit by truepair decisions import"
+        )
+    write_bytes_atomically(path, bytes_of(history, given))
 
 
-def _said(decision: Decision) -> tuple[str, ...]:
-    """Who said what of which pair, and when, as files hold it."""
-    told = (decision.pair_id, decision.verdict, decision.person, decision.at, decision.caption, decision.partner)
-    return tuple(_encodable(value or "") for value in told)
+def _is_earlier(path: Path, history: Sequence[Decision], given: Given) -> bool:
+    """Whether a file is what would have been written after its last row, to which a history only adds."""
+    try:
+        count = len(read_decisions(path))
+    except InputError:
+        return False
+    return read_file(path) == _kind_of(path)[0](history[:count], given)
 
 
 def read_decisions(path: Path) -> list[FileRow]:
@@ -137,8 +119,7 @@ def _row_of(values: Mapping[str, Any], place: str) -> FileRow:
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
     caption = values.get("given_caption")
-    beside = tuple(str(name) for name in values if name not in _COLUMNS)
-    return FileRow(place, decision, caption if isinstance(caption, str) else None, beside)
+    return FileRow(place, decision, caption if isinstance(caption, str) else None)
 
 
 def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, Any]]:
@@ -148,14 +129,14 @@ def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, An
         yield {name: beside[name] if name in beside else getattr(decision, name) for name in _COLUMNS}
 
 
-def _write_csv(path: Path, history: Sequence[Decision], given: Given) -> None:
+def _as_csv(history: Sequence[Decision], given: Given) -> bytes:
     text = io.StringIO(newline="")
     # The module quotes the signs of the line's end alone: with both of them, a carriage return in a caption survives.
     writer = csv.DictWriter(text, list(_COLUMNS), lineterminator="\r\n")
     writer.writeheader()
     for record in _records(history, given):
         writer.writerow({name: "" if value is None else value for name, value in record.items()})
-    write_bytes_atomically(path, text.getvalue().encode("utf-8", "backslashreplace"))
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _read_csv(path: Path) -> Iterator[FileRow]:
@@ -195,10 +176,6 @@ def lines_of(history: Sequence[Decision], given: Given) -> bytes:
     return "".join(lines).encode("utf-8")
 
 
-def _write_lines(path: Path, history: Sequence[Decision], given: Given) -> None:
-    write_bytes_atomically(path, lines_of(history, given))
-
-
 def _read_lines(path: Path) -> Iterator[FileRow]:
     for number, line in enumerate(read_file(path).split(b"\n"), start=1):
         if line.strip():
@@ -210,14 +187,15 @@ def _read_lines(path: Path) -> Iterator[FileRow]:
             yield _row_of(record, place)
 
 
-def _write_parquet(path: Path, history: Sequence[Decision], given: Given) -> None:
+def _as_parquet(history: Sequence[Decision], given: Given) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()])
     records = [{name: _encodable(value) for name, value in record.items()} for record in _records(history, given)]
-    with atomic_file(path) as temporary, writing(path):
-        parquet.write_table(pyarrow.Table.from_pylist(records, schema=schema), temporary)
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(records, schema=schema), file)
+    return file.getvalue()
 
 
 def _encodable(value: Any) -> Any:
@@ -229,8 +207,8 @@ def _read_parquet(path: Path) -> Iterator[FileRow]:
 
     try:
         with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            records = file.read().to_pylist()
+            names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            records = file.read(columns=names).to_pylist()
     except ArrowException as error:
         raise InputError(f"{path} is no parquet table ({error}); expected a file of decisions") from error
     if not names or not set(_LEAST) <= set(names):
@@ -239,9 +217,9 @@ def _read_parquet(path: Path) -> Iterator[FileRow]:
         yield _row_of(record, f"{path}, row {number}")
 
 
-def _write_tasks(path: Path, history: Sequence[Decision], given: Given) -> None:
+def _as_tasks(history: Sequence[Decision], given: Given) -> bytes:
     tasks = label_studio.tasks_of(list(_records(history, given)), history)
-    write_bytes_atomically(path, json.dumps(tasks, ensure_ascii=True, indent=1).encode("utf-8"))
+    return json.dumps(tasks, ensure_ascii=True, indent=1).encode("utf-8")
 
 
 def _read_tasks(path: Path) -> Iterator[FileRow]:
@@ -249,12 +227,12 @@ def _read_tasks(path: Path) -> Iterator[FileRow]:
         yield _row_of(record, place)
 
 
-_Kind = tuple[Callable[[Path, Sequence[Decision], Given], None], Callable[[Path], Iterator[FileRow]]]
+_Kind = tuple[Callable[[Sequence[Decision], Given], bytes], Callable[[Path], Iterator[FileRow]]]
 FILES: dict[str, _Kind] = {
-    ".parquet": (_write_parquet, _read_parquet),
-    ".csv": (_write_csv, _read_csv),
-    ".jsonl": (_write_lines, _read_lines),
-    ".json": (_write_tasks, _read_tasks),
+    ".parquet": (_as_parquet, _read_parquet),
+    ".csv": (_as_csv, _read_csv),
+    ".jsonl": (lines_of, _read_lines),
+    ".json": (_as_tasks, _read_tasks),
 }
 """Ending → how such a file is written and read; .json is that of Label Studio."""
 
