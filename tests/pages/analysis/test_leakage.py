@@ -1,7 +1,6 @@
 """Leakage against parts whose mutual information is known, the components it is estimated on, and the ridge map."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,21 +8,13 @@ import torch
 
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError
-from truepair.evaluation import jensen_shannon_information, mine
+from truepair.evaluation import mine
 from truepair.evaluation.subspaces import EncodedParts
 from truepair.pages.analysis.leakage import ceiling, leakage, leakage_between, principal_components
 from truepair.pages.analysis.retrieval import STRENGTHS, fit_ridge
 from truepair.pages.analysis.subject import Split, one_caption_each
 
 NAMES = ("V_S", "V_X")
-
-
-@pytest.fixture
-def one_estimate(monkeypatch):
-    """Instead of three, and of 300 steps: enough for 400 rows."""
-    monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
-    for estimate in (mine, jensen_shannon_information):
-        monkeypatch.setattr(f"truepair.pages.analysis.leakage.{estimate.__name__}", partial(estimate, steps=300))
 
 
 def wide(latents, seed, width=128, noise=0.05):
@@ -50,8 +41,8 @@ def some_pairs(images, captions=2):
     )
 
 
-@pytest.mark.usefixtures("one_estimate")
-def test_more_shared_is_more_leakage_and_shuffled_pairs_share_nothing():
+def test_more_shared_is_more_leakage_and_shuffled_pairs_share_nothing(monkeypatch):
+    monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
     apart, some = (leakage_between(*two_parts(correlation), NAMES, seed=0) for correlation in (0.0, 0.8))
     assert apart.mine.mean < 0.1 and apart.jensen_shannon.mean < 0.03
     truth = -0.5 * 6 * math.log(1 - 0.8**2)  # of the latents; what is seen of them has noise
@@ -158,9 +149,9 @@ def test_a_constant_target_is_explained_by_nobody():
     assert math.isfinite(fit_ridge(torch.ones(30, 4), x, seed=0).explained(x, x))
 
 
-@pytest.mark.usefixtures("one_estimate")
-def test_noise_drowns_what_hides_in_small_differences():
+def test_noise_drowns_what_hides_in_small_differences(monkeypatch):
     """An exclusive part that repeats the other one a hundred times smaller than what else it holds."""
+    monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
     rng = np.random.default_rng(3)
     shared, own = rng.normal(size=(2, 400, 2))
     invariant = torch.from_numpy(np.hstack([shared, shared])).float()
