@@ -181,14 +181,16 @@ def test_subspaces_are_four_sets_of_marks(pairs_run):
 
 
 def test_items_in_a_plane_are_those_of_the_classes(pairs_run, tmp_path, monkeypatch):
-    test = truepair.load("scenes:60", "test")
+    test, most = truepair.load("scenes:60", "test"), 100
+    monkeypatch.setattr("truepair.reproduce.figures.from_runs.ITEMS", 2 * most)
+    assert len(test) > most
     labels = np.arange(len(test)) % 3
     labelled = replace(test, labels=labels, class_names=("x", "y", "z"))
     monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: labelled)
     shown = plane_of_classes({"run": pairs_run}, source="any", options={}).numbers["run"]
     assert [found["class"] for found in shown] == ["x", "y", "z"]
     assert [len(found["images"]) for found in shown] == [len(found["texts"]) for found in shown]
-    assert sum(len(found["images"]) for found in shown) == min(len(test), 300)
+    assert sum(len(found["images"]) for found in shown) == most
     panels = plane_of_classes({"run": pairs_run}, source="any", options={}).numbers
     assert [*panels] == ["images, features as they are", "run"] and [*panels["run"][0]] == ["class", "images", "texts"]
     assert [*panels["images, features as they are"][0]] == ["class", "images"]
