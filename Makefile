@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 DATA ?= ../shared/data
 # Where this is set, each of the many processes that tests start would compile all it imports anew, torch too.
 unexport PYTHONDONTWRITEBYTECODE
-# Two test processes on two cores: one thread each, and threads that sleep while they wait.
+# Two test processes on two cores: one thread each, and threads that sleep while they wait. A file's tests stay in one
+# process, so that what they share is made once.
 THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
 .PHONY: demo test lint bench results setup format clean
@@ -14,7 +15,7 @@ demo: setup
 	$(BIN)/truepair demo --out demo
 
 test: setup
-	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

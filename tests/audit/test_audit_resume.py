@@ -2,34 +2,27 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from tests.audit.small_audits import FILES, rows_of
+from tests.processes import Started, truepair_command
+from truepair.audit.scoring import scoring_folder
 from truepair.cli.main import main
 from truepair.training import loop
 
 OPTIONS = ["--epochs", "8", "--width", "16", "--folds", "2", "--bank", "32", "--batch-size", "8", "--threads", "1"]
 
-DYING = """
-import os, signal, sys
-from truepair.audit.scoring import scoring_folder
-from truepair.cli.main import main
 
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-scoring_folder.write_bytes_atomically = die
-sys.exit(main(sys.argv[1:]))
-"""
-"""`truepair`, killed when a fold is scored and the scores are about to be written."""
+def command(data, out):
+    return ["audit", str(data), "--out", str(out), "--noise", "0.4", *OPTIONS]
 
 
-def command(data, out, start=("-m", "truepair")):
-    return [sys.executable, *start, "audit", str(data), "--out", str(out), "--noise", "0.4", *OPTIONS]
+def dying(command):
+    """`truepair`, killed when a fold is scored and the scores are about to be written."""
+    scoring_folder.write_bytes_atomically = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    return main(command)
 
 
 def kill_after_epochs(process, metrics, epochs):
@@ -44,22 +37,22 @@ def kill_after_epochs(process, metrics, epochs):
 
 def test_killed_in_training_and_in_scoring_it_ends_with_the_same_bytes(tiny, tmp_path, capsys):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    assert main(command(tiny, whole)[3:]) == 0
+    assert main(command(tiny, whole)) == 0
     told = capsys.readouterr().err.splitlines()
     for fold in (1, 2):
         epochs = [line for line in told if line.startswith(f"model {fold} of 2, epoch ")]
         assert len(epochs) == 14 and all(line.endswith(" left") for line in epochs), "no terminal: a line an epoch"
     assert {"score", "training model 2 of 2", "verdict", "rematch", "duplicates", "writing report.html"} <= set(told)
     fold = cut / "work" / "crossfit" / "fold0"
-    process = subprocess.Popen(command(tiny, cut), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    kill_after_epochs(process, fold / "metrics.jsonl", 2)
+    with truepair_command(tmp_path / "first", *command(tiny, cut)) as process:
+        kill_after_epochs(process, fold / "metrics.jsonl", 2)
     assert not (fold / "result.json").exists(), "the model was trained before the kill; make it longer"
-    killed = subprocess.run(command(tiny, cut, ("-c", DYING)), capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert b"model 1 of 2, epoch 14 of 14; training: about" in killed.stderr
+    with Started(tmp_path / "second", dying, command(tiny, cut)) as killed:
+        assert killed.wait() == -signal.SIGKILL, killed.err
+        assert "model 1 of 2, epoch 14 of 14; training: about" in killed.err
     assert (fold / "result.json").exists() and not fold.with_suffix(".safetensors").exists()
     trained = (fold / "model.safetensors").stat().st_mtime_ns
-    assert main(command(tiny, cut)[3:]) == 0
+    assert main(command(tiny, cut)) == 0
     assert (fold / "model.safetensors").stat().st_mtime_ns == trained, "a finished model was trained again"
     assert {path.name for path in cut.iterdir()} == {*FILES, "work"}
     for name in ("pairs.parquet", "problems.parquet", "duplicates.parquet"):
@@ -77,7 +70,7 @@ def test_ctrl_c_in_training_says_how_to_go_on(tiny, tmp_path, monkeypatch, capsy
         return train_batch(self, *arguments)
 
     monkeypatch.setattr(loop.Training, "_train_batch", interrupting)
-    assert main(command(tiny, tmp_path / "out")[3:]) == 130
+    assert main(command(tiny, tmp_path / "out")) == 130
     assert "Nothing is lost. The same command goes on where it stopped." in capsys.readouterr().err
     assert len(done) == 30
     assert not (tmp_path / "out" / "summary.json").exists()
@@ -87,7 +80,7 @@ def test_killed_while_a_local_engine_compares(tiny, tmp_path, monkeypatch):
     """What was compared before is in files; that it is not compared again is in test_by_run."""
     import truepair
     from truepair.audit import AuditOptions
-    from truepair.audit.scoring import cross_attention_space, scoring_folder
+    from truepair.audit.scoring import cross_attention_space
     from truepair.engines.config import SAFConfig
     from truepair.training.setup import Setup
 

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.faults.damage import OPTIONS, train
+from tests.processes import truepair_command
 from truepair.cli.main import main
 from truepair.errors import RunFolderError
 from truepair.files import lock, locked
@@ -53,15 +54,14 @@ def test_the_second_run_is_refused_and_deletes_nothing(tiny, tmp_path, refused, 
 
 def test_resuming_a_live_run_is_refused_and_the_live_run_ends_well(tiny, trained, tmp_path, refused):
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "truepair", "train", str(tiny), "--out", str(out), *OPTIONS, "--epochs", "15"]
-    live = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 60
-    while not (out / "metrics.jsonl").exists():
-        assert live.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
-    assert f"in use by process {live.pid}" in refused("train", "--resume", out)
-    assert live.poll() is None, "the run was over before it was to be disturbed; make it longer"
-    assert live.wait(60) == 0, live.stderr.read()
+    with truepair_command(tmp_path / "said", "train", tiny, "--out", out, *OPTIONS, "--epochs", "15") as live:
+        deadline = time.monotonic() + 60
+        while not (out / "metrics.jsonl").exists():
+            assert live.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        assert f"in use by process {live.pid}" in refused("train", "--resume", out)
+        assert live.poll() is None, "the run was over before it was to be disturbed; make it longer"
+        assert live.wait(60) == 0, live.err
     assert len((out / "metrics.jsonl").read_text().splitlines()) == 15
     assert not (out / "state" / "lock").exists()
 

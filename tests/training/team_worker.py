@@ -1,4 +1,4 @@
-"""One of several processes that `test_team` starts: `python -m tests.training.team_worker FOLDER WHAT,METHOD …`.
+"""What each of several processes does that `test_team` starts.
 
 They do one thing after the other, each in a folder of its own, and print a line of JSON about each.
 """
@@ -7,7 +7,6 @@ import json
 import math
 import os
 import signal
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -161,8 +160,8 @@ def gone(folder, _):
         os._exit(0)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    for task in sys.argv[2:]:
+def perform(folder, *tasks):
+    """Each task is WHAT,METHOD; its folder is WHAT-METHOD in `folder`."""
+    for task in tasks:
         what, method = task.split(",")
-        print(json.dumps(globals()[what](Path(sys.argv[1]) / f"{what}-{method}", method)), flush=True)
+        print(json.dumps(globals()[what](folder / f"{what}-{method}", method)), flush=True)

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from pyarrow import parquet
 from safetensors.torch import load_file
 
 import truepair
+from tests.processes import truepair_command
 from truepair.cli.main import main
 from truepair.engines.config import GlobalConfig
 from truepair.errors import RunFolderError
@@ -189,18 +188,18 @@ def test_killed_process_resumes_exactly_on_the_command_line(tiny, tmp_path):
         "16",
     ]
     options += ["--batch-size", "8", "--minimum-count", "1", "--threads", "1", "--checkpoint-minutes", "0.001"]
-    start = [sys.executable, "-m", "truepair", "train", str(tiny), *options, "--out"]
-    assert main([*start[3:], str(tmp_path / "whole"), "--quiet"]) == 0
+    start = ["train", str(tiny), *options, "--out"]
+    assert main([*start, str(tmp_path / "whole"), "--quiet"]) == 0
 
     cut = tmp_path / "cut"
-    commands = [[*start, str(cut)], [sys.executable, "-m", "truepair", "train", "--resume", str(cut)]]
+    commands = [[*start, str(cut)], ["train", "--resume", str(cut)]]
     for command, epochs in zip(commands, (2, 5), strict=True):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for_epochs(cut / "metrics.jsonl", epochs, process)
-        process.kill()
-        process.wait()
+        with truepair_command(tmp_path / f"said-{epochs}", *command) as process:
+            wait_for_epochs(cut / "metrics.jsonl", epochs, process)
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
     assert not (cut / "result.json").exists(), "the run was over before it was killed; make it longer"
-    assert main(commands[1][3:]) == 0
+    assert main(commands[1]) == 0
     assert_same_run(cut, tmp_path / "whole")
 
 

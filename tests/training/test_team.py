@@ -5,13 +5,15 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.encoders.tiny_models import write_model
-from tests.training.team_worker import fit, fit_held_out
+from tests.processes import Started
+from tests.training.team_worker import fit, fit_held_out, perform
 from tests.training.test_reading_of_run import picture_folder
 from tests.training.test_resume import assert_same_run
 from truepair.cli.main import main
@@ -30,21 +32,26 @@ def batch_norm_again():
     mlp_nn.BatchNorm1d = before
 
 
-def start(size, *command):
-    """Processes as torchrun starts them; what each printed, and how it ended."""
+def environments(size):
+    """What torchrun tells each process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
+
+
+def start(size, *command):
+    """Processes as torchrun starts them; how each ended, and what it printed."""
     started = [
         subprocess.Popen(
             [sys.executable, "-m", *map(str, command)],
-            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(size)
+        for environment in environments(size)
     ]
     try:
         ended = [process.communicate(timeout=240) for process in started]
@@ -54,9 +61,21 @@ def start(size, *command):
     return [(process.returncode, *said) for process, said in zip(started, ended, strict=True)]
 
 
+def work(size, folder, *tasks):
+    """The same of the processes of `team_worker`, which are forked."""
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(
+                Started(folder / f"said-{tasks[0]}-{rank}", perform, folder, *tasks, environment=environment)
+            )
+            for rank, environment in enumerate(environments(size))
+        ]
+        return [(process.wait(), process.out, process.err) for process in started]
+
+
 def together(size, folder, *tasks):
     """What each of the processes says of each task, one after the other: WHAT,METHOD in the folder WHAT-METHOD."""
-    ended = start(size, "tests.training.team_worker", folder, *tasks)
+    ended = work(size, folder, *tasks)
     assert [code for code, _, _ in ended] == [0] * size, ended
     said = [[json.loads(line) for line in out.splitlines()] for _, out, _ in ended]
     return {task: each for task, *each in zip(tasks, *said, strict=True)}
@@ -128,7 +147,7 @@ def test_no_thread_of_the_group_outlives_the_training(two):
 
 
 def test_a_process_that_ends_is_missed(tmp_path):
-    (code, said, _), (other, _, _) = start(2, "tests.training.team_worker", tmp_path, "gone,-")
+    (code, said, _), (other, _, _) = work(2, tmp_path, "gone,-")
     assert (code, other) == (0, 3) and "another process of this training has ended" in said
 
 

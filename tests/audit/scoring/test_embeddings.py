@@ -1,12 +1,6 @@
 """Scoring a collection: the same numbers as in one piece, unusable rows listed, resumption to the byte."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +8,7 @@ import torch
 from torch.nn.functional import normalize
 
 from tests.audit.array_collection import ArrayCollection, random_pairs
+from tests.processes import Started
 from truepair.audit.scoring import chunks
 from truepair.audit.scoring.bank import Bank
 from truepair.audit.scoring.by_embeddings import score_collection
@@ -109,31 +104,26 @@ def test_what_is_missing_is_made_again_to_the_byte(tmp_path, lost):
     assert files_of(tmp_path) == before
 
 
-KILLED = """
-    import sys, time
-    from tests.audit.scoring.test_embeddings import OPTIONS, broken_collection
-    from truepair.audit.scoring.by_embeddings import score_collection
-    collection, read = broken_collection(), None
+def audit_slowly(folder):
+    collection = broken_collection()
     read = collection.read
+
     def slow(start, stop):
         time.sleep(0.3 if stop - start == 100 and start else 0)
         return read(start, stop)
+
     collection.read = slow
-    score_collection(collection, sys.argv[1], **OPTIONS)
-"""
+    score_collection(collection, folder, **OPTIONS)
 
 
 def test_a_killed_audit_goes_on_and_ends_with_the_same_bytes(tmp_path):
     score_collection(broken_collection(), tmp_path / "whole", **OPTIONS)
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "killed")]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[3])
-    try:
+    with Started(tmp_path / "said", audit_slowly, tmp_path / "killed") as process:
         until = time.monotonic() + 60
         while not (tmp_path / "killed" / "chunks" / "000001.safetensors").exists():
-            assert time.monotonic() < until and process.poll() is None
+            assert time.monotonic() < until and process.poll() is None, process.err
             time.sleep(0.01)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
     assert not (tmp_path / "killed" / "chunks" / "000003.safetensors").exists()
     score_collection(broken_collection(), tmp_path / "killed", **OPTIONS)
