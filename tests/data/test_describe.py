@@ -176,3 +176,12 @@ def test_pairs(tmp_path: Path) -> None:
     assert split.mismatch_rate == pairs.mismatch_rate
     assert "mismatched pairs" in describe(pairs).render()
     assert json.dumps(describe(pairs).to_dict(), allow_nan=False)
+
+
+def test_embeddings_of_which_none_can_be_used(tmp_path: Path) -> None:
+    for name, value in (("images", np.nan), ("texts", 1.0)):
+        np.save(tmp_path / f"{name}.npy", np.full((4, 3), value, dtype=np.float32))
+    described = describe(tmp_path)
+    assert described.splits[0].captions_per_image is None and described.splits[0].problem_count == 4
+    assert "captions an image   no pair can be used" in described.render()
+    assert "regions" not in described.render()  # these vectors have none

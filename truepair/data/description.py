@@ -78,7 +78,7 @@ class SplitDescription:
 
     Attributes:
         images: None where the features cannot be opened.
-        captions_per_image: None where the counts do not fit each other.
+        captions_per_image: None where the counts do not fit each other, or no pair can be used.
         label_columns: column -> number of different values, for each column that can serve as label.
         mismatch_rate: share of mismatched pairs, None where the truth is unknown.
         text_features: the same as `images` for the vectors of the texts, None where texts are words.
@@ -123,12 +123,14 @@ def _render(split: SplitDescription) -> str:
     rows = [("images", "the features cannot be opened" if images is None else f"{images.count}")]
     if images is not None:
         rows += _array_rows(images, "image")
-        rows.insert(3, ("all-zero regions", f"{images.zero_regions}"))
+        if len(images.shape) == 3:
+            rows.insert(3, ("all-zero regions", f"{images.zero_regions}"))
     if texts is None:
         rows += _caption_rows(split.captions)
     else:
         rows += [("texts", f"{texts.count}"), *_array_rows(texts, "text")]
-    rows.append(("captions an image", f"{split.captions_per_image or 'the counts do not fit each other'}"))
+    unknown = "the counts do not fit each other" if texts is None else "no pair can be used"
+    rows.append(("captions an image", f"{split.captions_per_image or unknown}"))
     if split.copies > 1:
         held = f"the files hold each image {split.copies} times in a row; it is one image with all their captions"
         rows.append(("repeated rows", held))

@@ -94,7 +94,7 @@ def open_vectors(path: FilePath) -> VectorFile:
     if dtype.kind != "f" or dtype.itemsize not in (2, 4, 8):
         raise InputError(f"{path} holds {dtype}; expected vectors of float16, float32 or float64. {_REMEDY}")
     if len(shape) != 2 or min(shape) < 1:
-        raise InputError(f"{path} has shape {shape}; expected (rows, width), neither of them 0. {_REMEDY}")
+        raise InputError(f"{path} has shape {shape}; expected (rows, width), neither of them 0. {_remedy_of(shape)}")
     if fortran and 1 not in shape:
         raise InputError(f"{path} is stored column by column (Fortran order); expected row by row. {_REMEDY}")
     room = (size - offset) // (shape[1] * dtype.itemsize)
@@ -104,6 +104,17 @@ def open_vectors(path: FilePath) -> VectorFile:
             "or download it again"
         )
     return VectorFile(path, shape[0], shape[1], dtype, offset)
+
+
+def _remedy_of(shape: tuple[int, ...]) -> str:
+    if 0 in shape:
+        return "Compute the vectors again, and look at what wrote the file"
+    if len(shape) < 2:
+        return "A vector for each image or caption is a row: np.save(path, vectors.reshape(-1, width))"
+    return (
+        "A row is one vector, such as the mean of several: np.save(path, vectors.mean(axis=1)). To train on the regions "
+        "of images, give a precomp folder: train_ims.npy (images, regions, width) and train_caps.txt"
+    )
 
 
 def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -21,6 +21,7 @@ SPELLINGS = {"train": ("train", "tr"), "dev": ("dev", "val", "valid", "va"), "te
 IMAGES = ("I_{}", "{}_img", "{}_imgs", "{}_imgs_deep", "{}_images")
 TEXTS = ("T_{}", "{}_txt", "{}_text", "{}_texts")
 LABELS = ("L_{}", "{}_lab", "{}_labels", "{}_img_lab", "{}_imgs_labels", "{}_txt_lab", "{}_texts_labels")
+_WITHOUT_CLASSES = "vectors of pairs without classes belong in a folder, as images.npy and texts.npy"
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ def find_parts(path: Path, names: Collection[str], *, labelled: bool = True) -> 
     found = {split: part for split, part in parts.items() if part is not None}
     if "train" not in found:
         raise InputError(
-            f"{path} holds {_listing(names)}; expected images, texts and labels of the training split, named in one of "
-            f"the ways {_ways(IMAGES, 'train')}; {_ways(TEXTS, 'train')}; {_ways(LABELS, 'train')}. Rename the arrays"
+            f"{path} holds {_listing(names)}; expected images, texts and labels of the training split, such as "
+            f"train_images, train_texts and train_labels (or {_ways(IMAGES, 'train')}; {_ways(TEXTS, 'train')}; "
+            f"{_ways(LABELS, 'train')}). Rename the arrays; {_WITHOUT_CLASSES}"
         )
     return found
 
@@ -58,7 +60,8 @@ def _find_part(path: Path, names: Collection[str], split: str, *, labelled: bool
     if labelled and not labels:
         raise InputError(
             f"{path} holds no {split} labels; expected one class for each pair, in an array named in one of the ways "
-            f"{_ways(LABELS, split)}. The file holds {_listing(names)}: add the labels or rename their array"
+            f"{_ways(LABELS, split)}. The file holds {_listing(names)}: add the labels or rename their array; "
+            f"{_WITHOUT_CLASSES}"
         )
     return Part(images[0], texts[0], labels)
 
