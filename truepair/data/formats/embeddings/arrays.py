@@ -112,7 +112,7 @@ def _remedy_of(shape: tuple[int, ...]) -> str:
     if len(shape) < 2:
         return "A vector for each image or caption is a row: np.save(path, vectors.reshape(-1, width))"
     return (
-        "A row is one vector, such as the mean of several: np.save(path, vectors.mean(axis=1)). To train on the regions "
+        "A row is one vector, such as a mean of several: np.save(path, vectors.mean(axis=1)). To train on the regions "
         "of images, give a precomp folder: train_ims.npy (images, regions, width) and train_caps.txt"
     )
 
