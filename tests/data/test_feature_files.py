@@ -263,7 +263,7 @@ BAD = {
     "no test labels": (make(L_te=None), "holds no test labels"),
     "no texts": (make(T_te=None), "holds no test texts; expected exactly one array"),
     "two images": (make(tr_img=BASE["I_tr"]), r"several arrays of train images \(I_tr, tr_img\)"),
-    "unknown": ({"a": BASE["I_tr"], "b": BASE["T_tr"]}, r"holds a, b; expected .* I_tr, .*without classes .* images\.npy"),
+    "unknown": ({"a": BASE["I_tr"], "b": BASE["T_tr"]}, r"holds a, b; .* I_tr, .*without classes .* images\.npy"),
     "fraction": (make(L_tr=spoiled(BASE["L_tr"], 4, 2.5)), r"L_tr, row 4 \(from 0\) is 2\.5; expected a whole number"),
     "nan label": (make(L_te=spoiled(BASE["L_te"], 2, np.nan)), r"L_te, row 2 \(from 0\) is nan; expected"),
     "inf label": (make(L_te=spoiled(BASE["L_te"], 2, np.inf)), r"L_te, row 2 \(from 0\) is inf"),
