@@ -22,6 +22,18 @@ def test_without_a_terminal_there_are_lines_with_the_time_left(clock):
     assert all(line.endswith(" left") for line in told)
 
 
+def test_lines_about_work_of_hours_become_rarer(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    said = []
+    with Progress(None, lambda _: said.append(now[0])).count("scoring", 10_000, "pairs") as moved:
+        for done in range(1, 10_000):
+            now[0] += 1
+            moved(done)
+    assert said[:4] == [5, 10, 15, 20] and len(said) < 100
+    assert all(later - before >= later / 10 for before, later in zip(said[9:], said[10:], strict=False))
+
+
 def test_steps_are_told_and_timed_and_quiet_says_nothing(clock, capsys):
     for shown, expected in ((None, "score\n"), (False, "")):
         told = Progress(shown)

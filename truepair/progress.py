@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 Say = Callable[[str], None]
 LINE_SECONDS = 5.0
-"""Between two lines about the same work."""
+"""Between two lines about the same work, at least, and a tenth of the time it has taken so far."""
 
 
 class Progress:
@@ -52,13 +52,13 @@ class Progress:
                 yield drawn
             return
         clock = TimeLeft(total)
-        said = time.perf_counter()
+        start = said = time.perf_counter()
 
         def moved(done: int) -> None:
             nonlocal said
-            left = clock.left(done)
-            if not self.quiet and 0 < done < total and time.perf_counter() - said >= LINE_SECONDS:
-                said = time.perf_counter()
+            left, now = clock.left(done), time.perf_counter()
+            if not self.quiet and 0 < done < total and now - said >= max(LINE_SECONDS, (now - start) / 10):
+                said = now
                 self.say(f"{title}: {100 * done // total} % of {total:,} {unit}, {left}")
 
         yield moved
