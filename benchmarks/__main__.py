@@ -25,6 +25,7 @@ from benchmarks import (
     bench_first_labels,
     bench_index,
     bench_local,
+    bench_optimizer,
     bench_pieces,
     bench_ranks,
     bench_review,
@@ -44,6 +45,7 @@ RESULTS = Path("results/bench.json")
 BENCHMARKS: dict[str, tuple[str, Any]] = {
     "start": ("A new process, up to its first step of AdamW", bench_start),
     "training": (f"One training step, batch {bench_training.BATCH}", bench_training),
+    "optimizer": ("A step of AdamW, weights of the engines of the table above", bench_optimizer),
     "local": ("SGR and SAF against the loop over captions", bench_local),
     "disncl": (
         f"Parts of DisNCL, one training step, {bench_disncl.CLEAN} of {bench_training.BATCH} pairs clean",

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from truepair import optimizers
+from truepair.optimizers import all_at_once
 from truepair.training.config import TrainingConfig, build_optimizer
 
 KINDS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -45,10 +46,46 @@ def test_steps_are_those_of_torch(name):
     assert str(first.state_dict()) == str(second.state_dict())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KINDS)
+def test_parameters_stepped_all_at_once_take_the_same_steps(name, dtype):
+    """Also where some have no gradient, one of no dimension, and after a checkpoint of the other way."""
+    torch.manual_seed(4)
+    start = [torch.randn(size, dtype=dtype) for size in ((), (3,), (40, 7), (5, 2, 3), (4,))]
+    ours, theirs = ([torch.nn.Parameter(values.clone()) for values in start] for _ in range(2))
+    kind = getattr(optimizers, KINDS[name].__name__)
+
+    def made(own, foreach):
+        return kind([{"params": own[:2]}, {"params": own[2:], "lr": 0.03}], lr=0.1, weight_decay=0.1, foreach=foreach)
+
+    assert all_at_once(ours) is True
+    first, second = made(ours, all_at_once(ours)), made(theirs, False)
+    for step in range(200):
+        for values, others in zip(ours, theirs, strict=True):
+            values.grad = None if step % 3 == values.dim() else 10.0 ** (step % 30 - 20) * torch.randn_like(values)
+            others.grad = None if values.grad is None else values.grad.clone()
+        first.step()
+        second.step()
+        assert all(torch.equal(values, others) for values, others in zip(ours, theirs, strict=True)), step
+        if step == 100:
+            kept = deepcopy(second.state_dict())
+            for group in kept["param_groups"]:
+                group["foreach"] = True
+            first.load_state_dict(kept)
+
+
+def test_many_parameters_are_left_to_torch(monkeypatch):
+    monkeypatch.setattr(optimizers, "MOST_AT_ONCE", 33)
+    assert all_at_once(network().parameters()) is None
+    monkeypatch.setattr(optimizers, "MOST_AT_ONCE", 34)
+    assert all_at_once(network().parameters()) is True
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_built_is_torchs_kind(name):
     built = build_optimizer(TrainingConfig(optimizer=name), [(list(network().parameters()), 0.5)], 0.1)
     assert isinstance(built, KINDS[name]) and built.param_groups[0]["lr"] == 0.1
+    assert built.param_groups[0]["foreach"] is True
 
 
 TRAINS = """

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from truepair.data.pairs import Array
 from truepair.errors import DivergedError, InputError
 from truepair.losses.information import jensen_shannon
-from truepair.optimizers import Adam
+from truepair.optimizers import Adam, all_at_once
 from truepair.seeding import generator, torch_seeded
 
 FEWEST_SAMPLES = 64
@@ -195,7 +195,8 @@ def _train(trained: _Paired, validated: _Paired, objective: _Objective, options:
     with torch_seeded(options.seed, "information network"):
         statistic = _Statistic(trained.x.shape[1], trained.y.shape[1], WIDTH)
     average = copy.deepcopy(statistic)
-    optimiser = Adam(statistic.parameters(), lr=options.learning_rate)
+    weights = [*statistic.parameters()]
+    optimiser = Adam(weights, lr=options.learning_rate, foreach=all_at_once(weights))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=options.steps)
     rng = generator(options.seed, "information training")
     validation_shifts = _marginal_shifts(len(validated.x), VALIDATION_PAIRS, rng)

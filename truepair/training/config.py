@@ -135,8 +135,9 @@ def build_optimizer(
     config: TrainingConfig, groups: list[tuple[list[torch.nn.Parameter], float]], learning_rate: float
 ) -> torch.optim.Optimizer:
     """A new optimizer of groups of parameters, each with its learning rate in units of the given one."""
-    from truepair.optimizers import Adam, AdamW
+    from truepair.optimizers import Adam, AdamW, all_at_once
 
     kinds: dict[str, type[Adam | AdamW]] = {"adamw": AdamW, "adam": Adam}
     described: list[dict[str, Any]] = [{"params": parameters, RATE_SCALE: scale} for parameters, scale in groups]
-    return kinds[config.optimizer](described, lr=learning_rate, weight_decay=config.weight_decay)
+    together = all_at_once(values for parameters, _ in groups for values in parameters)
+    return kinds[config.optimizer](described, lr=learning_rate, weight_decay=config.weight_decay, foreach=together)
