@@ -91,21 +91,22 @@ class _Scan(torch.autograd.Function):
         weight, previous, opened, candidate = ctx.saved_tensors
         width = weight.shape[1]
         d_states = gradients[0].clone()
-        d_gates = torch.empty_like(opened)
-        d_a = torch.empty_like(opened)
+        d_a, d_n = torch.empty_like(opened), torch.empty_like(candidate)
+        # What the gradients are multiplied by, of all words at once; few operations are left for each step.
+        r, z, n = opened.split(width, dim=1)
+        one_minus_r, one_minus_z, slope, change = 1 - r, 1 - z, 1 - n * n, previous - n
         for start, count, source, carried in reversed(ctx.schedule):
             rows = slice(start, start + count)
-            d, before, a_n = d_states[rows], previous[rows], candidate[rows]
-            r, z, n = opened[rows].split(width, dim=1)
-            d_n = d * (1 - z) * (1 - n * n)
-            d_gates[rows, :width] = d_n * a_n * r * (1 - r)
-            d_gates[rows, width : 2 * width] = d * (before - n) * z * (1 - z)
-            d_gates[rows, 2 * width :] = d_n
-            d_a[rows, : 2 * width] = d_gates[rows, : 2 * width]
-            d_a[rows, 2 * width :] = d_n * r
+            d, d_r, d_z = d_states[rows], d_a[rows, :width], d_a[rows, width : 2 * width]
+            torch.mul(d * one_minus_z[rows], slope[rows], out=d_n[rows])
+            torch.mul((d_n[rows] * candidate[rows]).mul_(r[rows]), one_minus_r[rows], out=d_r)
+            torch.mul((d * change[rows]).mul_(z[rows]), one_minus_z[rows], out=d_z)
+            torch.mul(d_n[rows], r[rows], out=d_a[rows, 2 * width :])
             if carried:
-                through = torch.addmm(d[:carried] * z[:carried], d_a[start : start + carried], weight)
+                end = start + carried
+                through = torch.addmm(d[:carried] * z[start:end], d_a[start:end], weight)
                 d_states[source : source + carried] += through
+        d_gates = torch.cat([d_a[:, : 2 * width], d_n], dim=1)
         return d_gates, d_a.T @ previous, d_a.sum(dim=0), None, None
 
 
