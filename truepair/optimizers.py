@@ -1,11 +1,12 @@
-"""Adam and AdamW of torch, without the import of its compiler, and on a processor in half the time.
+"""Adam and AdamW of torch, without the import of its compiler, and on a processor with fewer calls for small networks.
 
 torch marks methods of an optimizer for `torch.compile` when they are first called, and imports the compiler for that:
 seconds at the start of every training, of which eager training uses nothing. Here the same methods are called without
 the mark.
 
 On a processor torch takes one parameter after the other. To take each operation for all of them at once (`foreach`)
-gives the same numbers with fewer temporary tensors and calls, but for a moment holds one more copy of all parameters.
+gives the same numbers with fewer calls, which is faster as long as they are few: what one operation wrote is still in
+the processor's cache for the next one (`benchmarks/bench_optimizer.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-MOST_AT_ONCE = 2**25
-"""Numbers in all parameters together, 128 MiB in float32, that are stepped all at once."""
+MOST_AT_ONCE = 2**22
+"""Numbers in all parameters together, 16 MiB in float32, that are stepped all at once."""
 
 
 class _Unmarked(torch.optim.Optimizer):
