@@ -64,8 +64,7 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
         if read & set(names):
             filled = [fill(root, name) for name in section.tables]
             text = RENDER[section.render](section, *filled)
-            every = [record for shown in filled for record in (*shown.records, *shown.diverged)]
-            records = [*{record["command"]: record for record in every}.values()]  # two tables may share a run
+            records = [record for shown in filled for record in (*shown.records, *shown.diverged)]
             notes = of_warm_up(records) if WARM_UP in text else "", of_versions(records)
             text = "\n\n".join(filter(None, (text, *notes)))
             changes += put_text(root / section.file, section.marker, text, check=check)
