@@ -44,10 +44,10 @@ def parameters_of(size: Size) -> list[Tensor]:
     torch.manual_seed(0)
     words = 100 if size is SMALL else VOCABULARY
     engine = GlobalEngine(size.feature_width, words, GlobalConfig(width=size.width, pooling=size.pooling))
-    parameters = [*engine.parameters()]
+    parameters: list[Tensor] = [*engine.parameters()]
     for values in parameters:
         values.grad = torch.randn_like(values)
-    return [*parameters]
+    return parameters
 
 
 def stepping(way: str, parameters: list[Tensor], steps: int = 1) -> Callable[[], object]:
