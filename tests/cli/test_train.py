@@ -256,6 +256,9 @@ CONTRADICTIONS = [
         "--disncl-soft-weight 0 --disncl-log-floor -2",
         "--disncl-log-floor has no effect beside --disncl-soft-weight",
     ),
+    ("disncl", "--disncl-soft-weight 0 --disncl-given-weight 0.2", "beside --disncl-soft-weight 0.0"),
+    ("disncl", "--disncl-disentangle-weight 0 --disncl-balance 0.2", "beside --disncl-disentangle-weight 0.0"),
+    ("ugncl", "--ugncl-kl-weight 0 --ugncl-divergence sum", "beside --ugncl-kl-weight 0.0"),
     ("uot-rcl", "--uot-rcl-relation-weight 0 --uot-rcl-pair-weight 0.5", "beside --uot-rcl-relation-weight 0.0"),
 ]
 

@@ -7,7 +7,7 @@ import pytest
 
 from truepair.reproduce.cells import Cell, Context, Places
 from truepair.reproduce.records import kept_in_warm_up
-from truepair.reproduce.render.grand import costs, coverage, figures_table, grand, page_of, rank
+from truepair.reproduce.render.grand import Gap, costs, coverage, figures_table, grand, page_of, rank
 from truepair.reproduce.render.markdown import of_warm_up
 from truepair.reproduce.tables import Filled, Section, Table, read_specs
 from truepair.reproduce.training import training_cells
@@ -56,12 +56,28 @@ def test_methods_are_ranked_over_what_all_of_them_have_and_the_oracle_is_not():
     found = rank(SOME)
     assert found.ranks == {"a": 1.0, "b": 2.0, "c": 3.0}
     assert found.blocks == [("flickr8k", "caption", rate) for rate in (0.2, 0.4, 0.6)]
-    assert found.gaps["b"][0] == pytest.approx(-20) and found.gaps["c"][0] == pytest.approx(-150)
-    assert found.gaps["b"][1] == pytest.approx(2 * 2 / 64)  # six runs of one sign, twice by Holm
+    assert found.gaps["b"] == Gap(pytest.approx(-20), 6, pytest.approx(2 * 2 / 64))  # six of one sign, twice by Holm
+    assert found.gaps["c"] == Gap(pytest.approx(-150), 6, pytest.approx(2 * 2 / 64))
     few = [r for r in SOME if not (r["cell"]["method"] == "c" and r["cell"]["noise"] != 0.2)]
     found = rank(few)
     assert set(found.ranks) == {"a", "b"} and found.unranked == ["c"] and found.chance is None
     assert rank([SOME[0]]) is None
+
+
+def test_a_method_with_few_runs_does_not_take_those_of_the_others_away():
+    """Ranks are over its conditions, by the seeds that each has; distances over all runs it shares with the best."""
+    few = [r for r in SOME if r["cell"]["method"] != "c" or (r["cell"]["noise"] < 0.6 and r["cell"]["seed"] == 0)]
+    found = rank(few)
+    assert found.ranks == {"a": 1.0, "b": 2.0, "c": 3.0}
+    assert found.blocks == [("flickr8k", "caption", rate) for rate in (0.2, 0.4)]
+    assert (found.gaps["b"].runs, found.gaps["c"].runs) == (6, 2)
+    assert found.gaps["b"].chance == pytest.approx(2 * 2 / 64)
+    text = grand(Section("x", "x", ["grand"], "grand"), filled(few))
+    assert "| second | 2.00 | -20.0 | 6 | 0.062, not told apart |" in text
+    other = [r for r in SOME if r["cell"]["method"] != "b"]
+    other += [record("b", rate, 7, 10.0) for rate in (0.2, 0.4, 0.6)]
+    text = grand(Section("x", "x", ["grand"], "grand"), filled(other))
+    assert "| second | 3.00 | – | 0 | – |" in text, "no run of a seed that the best has"
 
 
 def test_missing_runs_are_counted_and_their_cost_is_guessed_from_those_there():

@@ -75,6 +75,8 @@ def run_reproduce(options: argparse.Namespace) -> None:
         return
     if options.jobs is not None and options.jobs < 1:
         raise InputError(f"--jobs is {options.jobs}; expected at least 1")
+    if (wrong := next((seed for seed in options.seeds or [] if seed < 0), None)) is not None:
+        raise InputError(f"--seeds has {wrong}; expected 0 or more")
     asked = Asked(
         data=options.data,
         methods=options.rows,

@@ -79,7 +79,9 @@ COMMON = {
 CLIPPING = "gradient clipping: at norm 2, as by default"
 ENCODERS = "in the papers SGRAF is one SGR and one SAF run; evaluate the two together"
 
-DECAY_ONCE = {"decay_every": None, "decay_factor": 0.1}
+STEPS = {"schedule": "steps", "warm_up": 0.0}
+"""A learning rate that falls in steps, and does not rise at first."""
+DECAY_ONCE = {"decay_every": None, "decay_factor": 0.1, **STEPS}
 
 LABEL_TRAINING = {
     "epochs": 100,

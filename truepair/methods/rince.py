@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method
-from truepair.methods.preset import CLIPPING, COMMON, Preset, sgraf
+from truepair.methods.preset import CLIPPING, COMMON, STEPS, Preset, sgraf
 from truepair.option import Options, option
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ PRINTED = Preset(
         "decay_after": 15,
         "decay_every": 15,
         "decay_factor": 0.2,
+        **STEPS,
         "optimizer": "adam",
         "weight_decay": 0.0,
     },

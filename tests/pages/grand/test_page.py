@@ -26,6 +26,7 @@ def run(method="CRCL", seed=0, rsum=300.0, **changes):
         "dev": rsum + 1,
         "auroc": 0.9,
         "minutes": 3.0,
+        "epochs": 18,
         "date": "2026-11-22",
         "version": "0.1.0",
         "command": f"truepair train flickr8k --method {method.lower()} --seed {seed}",

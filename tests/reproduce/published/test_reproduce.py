@@ -307,6 +307,7 @@ def test_of_two_files_the_one_that_cannot_be_read_is_named(f30k):
     path.write_bytes(path.read_bytes()[:1000])
     said = refusal(f30k)
     assert f"{path} cannot be read (" in said and "expected 29,000 images of f30k_precomp" in said
+    assert "get it again. Flickr30K in the precomp layout comes with SCAN" in said
     assert "train_caps" not in said.split(". Flickr30K")[0]
 
 
@@ -333,11 +334,22 @@ def test_a_vocabulary_is_read_where_it_lies(f30k, place):
 
 def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
     assert f"{tmp_path} is none of the data sets" in refusal(tmp_path)
+    path = tmp_path / "train_ims.npy"
+    np.save(path, np.zeros((30000, 1, 2), np.float16))
+    assert f"{path} has 30,000 rows; published are 29,000 (f30k_precomp), 113,287 (coco_precomp)" in refusal(tmp_path)
+    path.write_bytes(path.read_bytes()[:1000])
+    assert f"{path} cannot be read (" in refusal(tmp_path)
+
+
+def test_features_of_whole_pictures_are_refused(f30k):
+    """Each image has regions there."""
+    np.save(f30k / "dev_ims.npy", np.zeros((1014, 2), np.float16))
+    assert f"{f30k}/dev_ims.npy has the shape (1014, 2); expected images × regions × width" in refusal(f30k)
 
 
 def test_a_path_that_is_not_there_says_where_the_data_of_the_rows_come_from(tmp_path):
     said = refusal(tmp_path / "f30k_precomp", methods=["CRCL"])
-    assert f"{tmp_path}/f30k_precomp is none of the data sets" in said
+    assert f"{tmp_path}/f30k_precomp does not exist; expected the folder of a data set" in said
     assert "Flickr30K in the precomp layout comes with SCAN" in said and "MS-COCO in the precomp layout" in said
     assert "CC152K comes with" not in said
 
@@ -374,6 +386,10 @@ def test_index_files_are_found_by_the_released_names_and_checked(f30k, tmp_path)
         (index_of(0.4, 5070, 1014), "has 5070 entries; expected 145,000 whole numbers"),
         (index_of(0.4, 29000), "has 29000 entries; expected 145,000 whole numbers"),
         (index_of(0.4) + 1, "expected 145,000 whole numbers"),
+        (
+            np.where(np.arange(145000) < 58000, 7, index_of(0)),
+            "names image 7 58,000 times; expected each image 5 times",
+        ),
     ):
         np.save(folder / "f30k_precomp_0.4.npy", wrong)
         assert said in refusal(f30k, rates=["0.4"], index=folder)
@@ -390,6 +406,7 @@ def test_options_without_effect_are_refused(capsys):
         (["--data", "x"], "--data has no effect without a TABLE"),
         (["crcl-1", "--seeds", "1"], "--seeds has no effect without --data"),
         (["crcl-1", "--dry-run"], "--dry-run has no effect without --data"),
+        (["crcl-1", "--data", "x", "--seeds", "0", "-1"], "--seeds has -1; expected 0 or more"),
     ):
         assert main(["reproduce", *words]) == 2
         assert said in capsys.readouterr().err

@@ -40,13 +40,16 @@ class DisNCLConfig(Options):
         idle={"disentangler": RIVALS},
     )
     balance: float = option(
-        0.5, "share γ of the invariant part in L_Dis (eq. 1)", **SHARE, idle={"disentangler": WITHOUT_DIVERGENCE}
+        0.5,
+        "share γ of the invariant part in L_Dis (eq. 1)",
+        **SHARE,
+        idle={"disentangler": WITHOUT_DIVERGENCE, "disentangle_weight": (0,)},
     )
     invariant_weight: float = option(
         0.1,
         "weight β1 of the divergence of the invariant parts (eq. 10; MVIB's too)",
         least=0,
-        idle={"disentangler": WITHOUT_DIVERGENCE},
+        idle={"disentangler": WITHOUT_DIVERGENCE, "disentangle_weight": (0,)},
     )
     exclusive_weight: float = option(
         0.1,
@@ -54,7 +57,9 @@ class DisNCLConfig(Options):
         least=0,
         idle={"disentangler": RIVALS},
     )
-    given_weight: float = option(0.5, "weight β3 of the given pair in a soft target (eq. 6)", **SHARE)
+    given_weight: float = option(
+        0.5, "weight β3 of the given pair in a soft target (eq. 6)", **SHARE, idle={"soft_weight": (0,)}
+    )
     temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)", above=0)
     log_floor: float = option(
         -4.0, "A, in place of log 0 in the reverse cross entropy", below=0, idle={"soft_weight": (0,)}

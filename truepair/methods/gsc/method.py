@@ -142,7 +142,7 @@ class GSC(Method):
         """How probably each pair belongs to the part with the larger S_IM (eq. 4), (N,) in [0, 1]; and the fit.
 
         Where one normal distribution explains the values as well as two, they tell nothing: every pair gets 1; not so
-        with the released fit.
+        with the plain and the released fit.
         """
         low, high = structure.min(), structure.max()
         scaled = (structure - low) / (high - low) if high > low else torch.ones_like(structure)
@@ -150,12 +150,13 @@ class GSC(Method):
             return torch.from_numpy(released_posterior(scaled.double().numpy())).float(), {}
         mixture = fit_mixture(scaled.double().numpy())
         record = {f"structure_{name}": float(value) for name, value in (("low", low), ("high", high))}
-        record["mixture_two_components"] = float(mixture.two_components)
+        asked = self.config.mixture == "likelihood"
+        record["mixture_two_components"] = float(mixture.two_components or not asked)
         for part, name in enumerate(("noisy", "clean")):
             record[f"mixture_{name}_mean"] = float(mixture.means[part])
             record[f"mixture_{name}_deviation"] = float(mixture.variances[part]) ** 0.5
             record[f"mixture_{name}_weight"] = float(mixture.weights[part])
-        if not mixture.two_components:
+        if asked and not mixture.two_components:
             logger.warning(
                 "GSC: intra-modal similarities of epoch %d show no two groups: %s; the cross-modal indicator decides",
                 position.overall,
@@ -168,7 +169,7 @@ class GSC(Method):
                 position.overall,
                 mixture.iterations,
             )
-        return torch.from_numpy(mixture.posterior(scaled.double().numpy())).float(), record
+        return torch.from_numpy(mixture.posterior(scaled.double().numpy(), monotone=asked)).float(), record
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:
         """The label; with two networks the mean of theirs."""

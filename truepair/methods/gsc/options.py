@@ -28,10 +28,11 @@ class GSCConfig(Options):
     )
     cross_modal_momentum: float = option(0.7, "weight β1 of an epoch's new cross-modal indicator (eq. 10)", **SHARE)
     intra_modal_momentum: float = option(0.7, "weight β2 of an epoch's new intra-modal indicator (eq. 10)", **SHARE)
-    mixture: Literal["likelihood", "released"] = option(
+    mixture: Literal["likelihood", "plain", "released"] = option(
         "likelihood",
-        "the mixture of intra-modal similarities (eq. 4): of largest likelihood, and asked whether there are two "
-        "groups; or as released, a few steps of expectation maximisation from two means, believed unasked",
+        "the mixture of intra-modal similarities (eq. 4): of largest likelihood, asked whether there are two groups, "
+        "and no pair gains by being worse; or by Bayes' rule alone, unasked (plain, as printed); or as released, a few "
+        "steps of expectation maximisation from two means, unasked",
     )
     warm_up_epochs: int = option(
         0, "first epochs in which every label is 1 (Table 5: 5 without temporal ensembling)", least=0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from truepair.data.config import Augmentation
 from truepair.engines.config import GlobalConfig
-from truepair.methods.preset import CLIPPING, COMMON, Preset
+from truepair.methods.preset import CLIPPING, COMMON, STEPS, Preset
 
 PRINTED = Preset(
     source="RCSL (AAAI 2026), the settings of its released code",
@@ -23,6 +23,7 @@ PRINTED = Preset(
         "decay_after": 15,
         "decay_every": 15,
         "decay_factor": 0.1,
+        **STEPS,
     },
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
     reasons={

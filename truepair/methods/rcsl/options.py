@@ -28,7 +28,7 @@ class RCSLConfig(Options):
         "paper, those known to match (--clean-pairs), from the first epoch on",
     )
     warm_up_epochs: int = option(
-        5, "first epochs, in which all pairs count as paired", least=0, idle={"paired": ("known",)}
+        5, "first epochs, with the ranking loss of all pairs over all negatives", least=0, idle={"paired": ("known",)}
     )
     threshold: float = option(0.5, "pairs of a posterior above this are paired", idle={"paired": ("known",)}, **SHARE)
     mixture: Literal["normal", "beta", "released"] = option(

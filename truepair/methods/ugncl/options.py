@@ -60,7 +60,7 @@ class UGNCLConfig(Options):
     sharpness: float = option(10.0, "sharpness Δ of the trusted margin (eq. 17)", above=0, idle={"margins": ("soft",)})
     kl_weight: float = option(0.1, "weight ξ1 of the divergence in the evidential loss", least=0)
     divergence: Literal["mean", "sum"] = option(
-        "mean", "the divergence over the classes of a batch: their mean, or sum (eq. 13)"
+        "mean", "the divergence over the classes of a batch: their mean, or sum (eq. 13)", idle={"kl_weight": (0,)}
     )
     ranking_weight: float = option(0.8, "weight ξ2 of the trusted robust loss", least=0)
     ranking_total: Literal["mean", "sum"] = option(

@@ -23,6 +23,7 @@ class GrandRun:
         noise: what was shuffled and how much, in words.
         rsum, dev: of test and dev, at the epoch kept.
         auroc: at the last one; None without noise or where nobody knows.
+        epochs: all that were trained, of every stage; None where the record does not say.
         recalls: R@1, 5, 10 image → text, then text → image, of test.
         curve: dev rSum of each epoch; empty where the record has none. `best`: the epoch kept, from 1; None of several.
         warm_up: the epoch kept is one of the warm-up.
@@ -38,6 +39,7 @@ class GrandRun:
     dev: float
     auroc: float | None
     minutes: float
+    epochs: int | None
     date: str
     version: str
     command: str

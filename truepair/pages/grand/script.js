@@ -10,6 +10,7 @@ const columns = [
   { key: "dev", title: "dev rSum", digits: 1 },
   { key: "auroc", title: "AUROC", digits: 3 },
   { key: "minutes", title: "minutes", digits: 1 },
+  { key: "epochs", title: "epochs" },
   { key: "date", title: "date", words: true },
 ];
 if (new Set(runs.map((run) => run.version)).size > 1) columns.push({ key: "version", title: "version", words: true });

@@ -107,6 +107,11 @@ class DataSet:
         texts = texts if texts.exists() else texts.with_suffix(".tsv")
         rows = {images} if split == "train" else {images, captions}
         self._check_count(array, str(array), lambda: len(map_npy(array)), rows, "rows", f"{images:,} images")
+        if (shape := map_npy(array).shape)[1:-1] == ():
+            raise InputError(
+                f"{array} has the shape {shape}; expected images × regions × width, as in the published {self.folder}. "
+                f"{OTHER_PROTOCOL}"
+            )
         self._check_repeats(array, images)
         either = f"{texts.with_suffix('.txt')} (or .tsv)"
         self._check_count(texts, either, lambda: count_lines(texts), {captions}, "lines", f"{captions:,} captions")
@@ -131,7 +136,10 @@ class DataSet:
         try:
             found = count()
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read ({error}); expected {expected} of {self.folder}") from error
+            raise InputError(
+                f"{path} cannot be read ({error}); expected {expected} of {self.folder}. It may have been cut off in a "
+                f"download: get it again. {self.where}"
+            ) from error
         if found not in allowed:
             either = " or ".join(f"{number:,}" for number in sorted(allowed))
             raise InputError(
@@ -185,17 +193,32 @@ def find_sources(given: Sequence[Path]) -> dict[str, Path]:
         inside = sorted(path.iterdir()) if beside and path.is_dir() else []
         known = [found for found in (itself, *map(place_of, inside)) if found is not None]
         if not known:
-            names = ", ".join(entry.folder for entry in read_data_sets().values() if not entry.table)
-            tables = ", ".join(entry.table for entry in read_data_sets().values() if entry.table)
-            raise NoDataSet(
-                f"{path} is none of the data sets of the published tables and holds none; expected a folder named or "
-                f"counted as one of {names}, or one that holds {tables}. Check the path"
-            )
+            raise NoDataSet(no_data_set(path))
         for name, place in known:
             if name in found:
                 raise InputError(f"{place} and {found[name]} are both {name}; give one of them")
             found[name] = place
     return found
+
+
+def no_data_set(path: Path) -> str:
+    """What is wrong with a path that is no data set and holds none."""
+    if not path.exists():
+        return f"{path} does not exist; expected the folder of a data set of the published tables. Check the path"
+    sets = read_data_sets().values()
+    names = ", ".join(entry.folder for entry in sets if not entry.table)
+    tables = ", ".join(entry.table for entry in sets if entry.table)
+    said = (
+        f"{path} is none of the data sets of the published tables and holds none; expected a folder named or "
+        f"counted as one of {names}, or one that holds {tables}. Check the path"
+    )
+    if (array := path / "train_ims.npy").is_file():
+        counts = ", ".join(f"{entry.images:,} ({entry.folder})" for entry in sets if entry.layout == "precomp")
+        try:
+            said += f". {array} has {len(map_npy(array)):,} rows; published are {counts}"
+        except (OSError, ValueError) as error:
+            said += f". {array} cannot be read ({error})"
+    return said
 
 
 def place_of(path: Path) -> tuple[str, Path] | None:

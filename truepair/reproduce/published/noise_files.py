@@ -65,6 +65,12 @@ def check_index(path: Path, data: DataSet, rate: float, shuffled: str) -> None:
         what="image",
         made_for=f"an index made for the training split of {data.folder}, with {shuffled} shuffled",
     )
+    often = np.bincount(index, minlength=data.images)
+    if (most := int(often.max())) > (each := len(index) // data.images):
+        raise InputError(
+            f"{path} names image {int(often.argmax()):,} {most:,} times; expected each image {each} times, as where "
+            f"{shuffled} are shuffled. Take one of the field's files, {DRAWN}"
+        )
     kind = kind_of(index, data)
     if kind != shuffled and data.captions > data.images:
         together = "have the captions of each image together" if kind == "images" else "part the captions of an image"

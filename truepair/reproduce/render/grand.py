@@ -29,7 +29,7 @@ LEAST_SHARED = 0.5
 Condition = tuple[str, str, float]
 """Source, kind of noise, rate."""
 Run = tuple[Condition, int]
-"""A condition and a seed: what the runs of all methods share."""
+"""A condition and a seed."""
 
 
 def page_of(shown: Filled) -> str:
@@ -61,6 +61,7 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
         dev=round(record["result"]["dev"]["rsum"], 2),
         auroc=figure_of(record, AUROC),
         minutes=round(seconds_of(record) / 60, 2),
+        epochs=record.get("epochs_trained"),
         date=record["date"],
         version=record["truepair"] + (" (earlier revision)" if outdated([record]) else ""),
         command=record["command"],
@@ -74,16 +75,31 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """How far a method is from the best, in the runs (of a condition and seed) that both have.
+
+    Attributes:
+        mean: of the differences, in points of test rSum.
+        runs: how many both have.
+        chance: p of Wilcoxon's test of the differences, with Holm's correction.
+    """
+
+    mean: float
+    runs: int
+    chance: float
+
+
+@dataclass(frozen=True)
 class Ranking:
     """Methods over the blocks that all of them have, the best first.
 
     Attributes:
         ranks: method → mean rank.
-        blocks: conditions that count, a mean over the seeds that all have each.
+        blocks: conditions that count; in each, a method has the mean over its own seeds.
         chance: p of Friedman's test; None for fewer than three methods or two blocks.
         distance: Nemenyi's critical difference.
         groups: methods that it does not tell apart.
-        gaps: method → its mean difference from the best, run by run, and Holm's p of Wilcoxon's test of these.
+        gaps: method → its distance from the best, of all but that one.
         unranked: methods with too few runs.
     """
 
@@ -92,7 +108,7 @@ class Ranking:
     chance: float | None
     distance: float
     groups: list[tuple[str, ...]]
-    gaps: dict[str, tuple[float, float]]
+    gaps: dict[str, Gap]
     unranked: list[str]
 
 
@@ -205,19 +221,25 @@ def rank(records: Sequence[Record]) -> Ranking | None:
         value = figure_of(record, RSUM)
         if record["cell"]["method"] != REFERENCE and value is not None:
             found[record["cell"]["method"]][condition_of(record), record["cell"]["seed"]] = value
-    most = max((len({at for at, _ in runs}) for runs in found.values()), default=0)
-    names = [name for name, runs in found.items() if len({at for at, _ in runs}) >= LEAST_SHARED * most]
-    shared = sorted(set.intersection(*(set(found[name]) for name in names))) if names else []
-    if len(names) < 2 or not shared:
+    conditions = {name: {at for at, _ in runs} for name, runs in found.items()}
+    most = max(map(len, conditions.values()), default=0)
+    names = [name for name in found if len(conditions[name]) >= LEAST_SHARED * most]
+    blocks = sorted(set.intersection(*(conditions[name] for name in names))) if names else []
+    if len(names) < 2 or not blocks:
         return None
-    blocks = sorted({at for at, _ in shared})
     means = {
-        name: [statistics.fmean(found[name][run] for run in shared if run[0] == at) for at in blocks] for name in names
+        name: [statistics.fmean(value for (at, _), value in found[name].items() if at == block) for block in blocks]
+        for name in names
     }
     ranks = mean_ranks(means)
     ranks = {name: ranks[name] for name in sorted(ranks, key=lambda name: ranks[name])}
     best = next(iter(ranks))
-    gaps = {name: [found[name][run] - found[best][run] for run in shared] for name in ranks if name != best}
+    gaps = {
+        name: [found[name][run] - found[best][run] for run in sorted(found[name].keys() & found[best].keys())]
+        for name in ranks
+        if name != best
+    }
+    gaps = {name: gap for name, gap in gaps.items() if gap}
     chances = holm({name: chance_of(gap) for name, gap in gaps.items()})
     distance = critical_difference(len(ranks), len(blocks))
     return Ranking(
@@ -226,7 +248,7 @@ def rank(records: Sequence[Record]) -> Ranking | None:
         chance=friedman_chance(means) if len(names) > 2 and len(blocks) > 1 else None,
         distance=distance,
         groups=not_told_apart(ranks, distance),
-        gaps={name: (statistics.fmean(gap), chances[name]) for name, gap in gaps.items()},
+        gaps={name: Gap(statistics.fmean(gap), len(gap), chances[name]) for name, gap in gaps.items()},
         unranked=sorted(set(found) - set(names)),
     )
 
@@ -234,10 +256,14 @@ def rank(records: Sequence[Record]) -> Ranking | None:
 def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
     """A row a method, and what the tests say."""
     best = next(iter(found.ranks))
-    rows = [[titles[best], f"{found.ranks[best]:.2f}", "", ""]]
-    for name, (gap, chance) in found.gaps.items():
-        said = f"{chance:.3f}" + ("" if chance < SURE else ", not told apart")
-        rows.append([titles[name], f"{found.ranks[name]:.2f}", f"{gap:+.1f}", said])
+    rows = [[titles[best], f"{found.ranks[best]:.2f}", "", "", ""]]
+    for name, rank in found.ranks.items():
+        if (gap := found.gaps.get(name)) is not None:
+            said = f"{gap.chance:.3f}" if gap.chance >= 0.001 else "< 0.001"
+            said += "" if gap.chance < SURE else ", not told apart"
+            rows.append([titles[name], f"{rank:.2f}", f"{gap.mean:+.1f}", str(gap.runs), said])
+        elif name != best:
+            rows.append([titles[name], f"{rank:.2f}", "–", "0", "–"])
     where = ", ".join(
         f"`{data}` {percent(rate)}{'' if kind == 'caption' else ' ' + KINDS[kind]}" for data, kind, rate in found.blocks
     )
@@ -246,10 +272,11 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
     apart = f"It does not tell apart: {groups}." if groups else "It tells all of them apart."
     left = ", ".join(titles[name] for name in found.unranked)
     return [
-        f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}; mean "
-        "over seeds). p: Wilcoxon's signed-rank test of the differences from the best, run by run, two-sided, with "
-        "Holm's correction.",
-        table(["", "mean rank", f"difference from {titles[best]}", "p"], rows),
+        f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}); a "
+        f"method's figure is its mean over seeds. *Difference* is from {titles[best]}, the mean over all runs of one "
+        "condition and seed that both have, also of other conditions; *p* is that of Wilcoxon's signed-rank test of "
+        "these, two-sided, with Holm's correction.",
+        table(["", "mean rank", "difference", "runs", "p"], rows),
         f"{friedman}Critical difference of mean ranks (Nemenyi, 5 %): {found.distance:.2f}. {apart}"
         + (f" Not ranked, with too few runs: {left}." if left else ""),
     ]

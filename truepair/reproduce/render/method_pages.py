@@ -13,7 +13,8 @@ from typing import Any
 from truepair.methods import METHODS, build_method
 from truepair.methods.preset import Preset
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of, finished_and_diverged
+from truepair.reproduce.records import figure_of, finished_and_diverged, outdated
+from truepair.reproduce.render.markdown import OLDER
 from truepair.reproduce.tables import Filled
 from truepair.training.as_printed import AsPrinted, Departure, as_printed
 
@@ -108,13 +109,17 @@ def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator
         yield ""
     yield "| option | as printed | default | reason for the default | change by the printed value |"
     yield "|---|---|---|---|---|"
+    changes = []
     for each in printed.departures:
         option = "--model" if each.option == "model" else f"`{each.option}`"
-        change = "–" if figure is None else changed(printed.name, each, rows, figure)
-        yield f"| {option} | {value(each.printed)} | {value(each.default)} | {each.reason} | {change} |"
+        changes.append("–" if figure is None else changed(printed.name, each, rows, figure))
+        yield f"| {option} | {value(each.printed)} | {value(each.default)} | {each.reason} | {changes[-1]} |"
     if figure is not None:
-        together = Departure("method.as_printed", "", "", "")
-        yield f"| {WHOLE[figure]} | | | | {changed(printed.name, together, rows, figure)} |"
+        changes.append(changed(printed.name, Departure("method.as_printed", "", "", ""), rows, figure))
+        yield f"| {WHOLE[figure]} | | | | {changes[-1]} |"
+    if any(OLDER in change for change in changes):
+        yield ""
+        yield f"{OLDER} of a run of an earlier revision of the method, which came to other figures, or against one."
 
 
 def row_of(name: str, option: str) -> str:
@@ -137,10 +142,11 @@ def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure
     if not differences:
         return "–"
     digits = MEASURED[figure][1]
+    old = OLDER if outdated([*runs, *base]) else ""
     mean = f"{statistics.fmean(differences):+.{digits}f}".replace("-", "−")
     if len(differences) == 1:
-        return f"{mean} (one seed)"
-    return f"{mean} ± {statistics.stdev(differences):.{digits}f}"
+        return f"{mean} (one seed){old}"
+    return f"{mean} ± {statistics.stdev(differences):.{digits}f}{old}"
 
 
 def for_other_data(preset: Preset) -> list[str]:
