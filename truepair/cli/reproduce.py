@@ -49,6 +49,12 @@ def add_reproduce(commands: Any) -> None:
         "--noise-index", type=Path, metavar="FOLDER", help="the field's index files; default: drawn by the seed"
     )
     parser.add_argument(
+        "--clean-pairs",
+        type=Path,
+        metavar="FILE",
+        help="for MSCN on CC152K: training pairs that are known to match, as `truepair train` reads them",
+    )
+    parser.add_argument(
         "--jobs", type=whole, metavar="N", help="runs at a time, one CPU thread each [1; with Ray all cores]"
     )
     parser.add_argument(
@@ -86,6 +92,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
         jobs=options.jobs,
         engine=options.engine or "local",
         weights=options.weights,
+        known=options.clean_pairs,
         out=options.out or Path("reproduced"),
     )
     if options.dry_run:
@@ -96,7 +103,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
 
 def refuse_idle(options: argparse.Namespace) -> None:
     """Raises InputError: an option has no effect on a list, or on a table that is only shown."""
-    of_runs = ("weights", "seeds", "noise_index", "jobs", "engine", "out", "dry_run")
+    of_runs = ("weights", "seeds", "noise_index", "clean_pairs", "jobs", "engine", "out", "dry_run")
     for needed, names in (("table", ("data", "rows", "noise", *of_runs)), ("data", of_runs)):
         idle = next((name for name in names if getattr(options, name)), None)
         if getattr(options, needed) is None and idle is not None:

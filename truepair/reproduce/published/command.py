@@ -29,6 +29,7 @@ class Asked:
         methods, rates: printed names and noise rates; empty: all.
         index: folder of the field's index files; None: noise is drawn by the seed.
         weights: folders of CLIP, or names of the hub.
+        known: file of pairs that are known to match, for the rows that need one.
         out: for records, runs and the page.
         jobs: runs at a time; None: one here, one a core with Ray.
         engine: `local` or `ray`.
@@ -43,6 +44,7 @@ class Asked:
     out: Path
     engine: Engine = "local"
     weights: Sequence[str] = ()
+    known: Path | None = None
 
 
 def chosen_rows(table: PrintedTable, methods: Sequence[str], rates: Sequence[str]) -> list[PrintedRow]:
@@ -72,6 +74,7 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], LeftOut]:
         none = LeftOut([entry for entry in plans(table, rows, {}) if not isinstance(entry, Plan)])
         raise InputError("\n".join([f"nothing of {table.name} can be run, whatever the data", *none.lines]))
     weights = weights_of(table, asked.weights)
+    check_known(table, ours, asked.known)
     needed = list(dict.fromkeys(entry.data for entry in ours))
     try:
         there = find_sources(asked.data)
@@ -85,7 +88,7 @@ def planned(table: PrintedTable, asked: Asked) -> tuple[list[Plan], LeftOut]:
     missing = [read_data_sets()[name].where for name in needed if name in read_data_sets() and name not in sources]
     wanted = dict.fromkeys(entry.weights for entry in ours if entry.weights)
     missing += [SIZES[size].where for size in wanted if size not in weights]
-    made = list(plans(table, rows, sources, asked.index, weights))
+    made = list(plans(table, rows, sources, asked.index, weights, asked.known))
     ready = [plan for plan in made if isinstance(plan, Plan)]
     left = LeftOut([entry for entry in made if not isinstance(entry, Plan)], [*unused, *missing])
     if not ready:
@@ -99,6 +102,16 @@ def weights_of(table: PrintedTable, given: Sequence[str]) -> dict[str, Weights]:
     if given and not any(isinstance(entry, Configuration) and entry.weights for entry in found):
         raise InputError(f"{table.name} has no rows of CLIP that can be run; leave --weights out")
     return find_weights(given)
+
+
+def check_known(table: PrintedTable, ours: Sequence[Configuration], known: Path | None) -> None:
+    """Raises InputError: the file of known pairs is not there, or no row needs it."""
+    if known is None:
+        return
+    if not any(entry.known for entry in ours):
+        raise InputError(f"--clean-pairs has no effect: no row asked for of {table.name} needs the file; leave it out")
+    if not known.is_file():
+        raise InputError(f"--clean-pairs {known} is no file; expected the pairs that are known to match, one a line")
 
 
 def show_plan(ready: Sequence[Plan], left: LeftOut, seeds: Sequence[int]) -> str:

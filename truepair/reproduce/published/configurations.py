@@ -27,12 +27,14 @@ class Configuration:
             at all: the weights are scored as they are.
         remark: what had to be chosen where the print is silent; "" for nothing.
         weights: the size of CLIP that it begins with; "" where weights are drawn anew.
+        known: it needs a file of pairs that are known to match.
     """
 
     data: str
     networks: tuple[str, ...]
     remark: str = ""
     weights: str = ""
+    known: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,9 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
         return _of_clip(row, spec)
     if method not in spec["ours"]:
         return NotBuilt(spec["not_built"].get(method, "no such method here"))
-    if method == "MSCN" and source_of(row) not in spec["clean"]:
-        return NotBuilt(spec["not_built"][method])
+    known = method == "MSCN" and source_of(row) not in spec["clean"]
     words = {
-        "clean": spec["clean"].get(source_of(row), ""),
+        "clean": "" if known else f"--clean-pairs {spec['clean'].get(source_of(row), '')}",
         "sgr": f"{spec['base']['sgraf']} --model sgr {spec['length']['sgr'].get(source_of(row), '')}",
         "saf": f"{spec['base']['sgraf']} --model saf {spec['length']['saf'].get(source_of(row), '')}",
         "vse": spec["base"]["vse"],
@@ -77,7 +78,7 @@ def configuration_of(table: PrintedTable, row: PrintedRow) -> Configuration | No
     name = method_of(row)
     remarks = (spec["remarks"].get(name), spec["remarks_of"].get(source_of(row), {}).get(name))
     remark = "; ".join(each for each in remarks if each)
-    return Configuration(source_of(row), tuple(_for_data(line, row) for line in networks), remark)
+    return Configuration(source_of(row), tuple(_for_data(line, row) for line in networks), remark, known=known)
 
 
 def _of_clip(row: PrintedRow, spec: dict[str, Any]) -> Configuration:

@@ -37,6 +37,7 @@ class Plan:
         noise: options of `truepair train` that make the noise.
         index: the index file among them, if any.
         weights: what training begins with, or what is scored as it is; None: drawn anew.
+        known: the file of pairs that are known to match; None where none is needed.
     """
 
     row: PrintedRow
@@ -46,6 +47,7 @@ class Plan:
     noise: tuple[str, ...]
     index: Path | None
     weights: Weights | None = None
+    known: Path | None = None
 
     def words(self, network: str, seed: int, *, named: bool = False) -> list[str]:
         """Options of `truepair train` of one network, beside the data.
@@ -54,6 +56,7 @@ class Plan:
             named: weights, index and vocabulary by their content, wherever they lie, as runs and records know them.
         """
         given = [*self.noise, *self.data.train_options(self.source), *self.data.vocabulary_options(self.source)]
+        given += [] if self.known is None else ["--clean-pairs", str(self.known)]
         if named:
             given = [str(self.files.get(word, word)) for word in given]
         if self.weights is not None:
@@ -62,8 +65,8 @@ class Plan:
 
     @property
     def files(self) -> dict[str, str]:
-        """Path → name with a digest of the content, of the index and the vocabulary that training reads."""
-        read = [path for path in (self.index, self.data.vocabulary(self.source)) if path is not None]
+        """Path → name with a digest of the content, of the index, the vocabulary and the known pairs that are read."""
+        read = [path for path in (self.index, self.data.vocabulary(self.source), self.known) if path is not None]
         return {str(path): f"{path.stem}-{digest_of(path)[:8]}{path.suffix}" for path in read}
 
     def cells(self, seeds: Sequence[int]) -> list[Cell]:
@@ -161,6 +164,7 @@ def plans(
     sources: dict[str, Path],
     index: Path | None = None,
     weights: dict[str, Weights] | None = None,
+    known: Path | None = None,
 ) -> Iterator[Plan | tuple[PrintedRow, str]]:
     """A plan for each row, or the row and why it is not run.
 
@@ -168,6 +172,7 @@ def plans(
         sources: data set → where it lies.
         index: folder of the field's index files; None: noise is drawn by the seed.
         weights: size of CLIP → the weights of it.
+        known: a file of pairs that are known to match, for the rows that need one.
 
     Raises:
         InputError: an index file is missing or of something else.
@@ -183,11 +188,14 @@ def plans(
             yield row, f"no data: {found.data}"
         elif found.weights and begun is None:
             yield row, f"no weights: CLIP ViT-{found.weights}"
+        elif found.known and known is None:
+            yield row, "no known pairs: give a file of training pairs that are known to match (--clean-pairs)"
         elif index is not None and row.noise and found.weights:
             yield row, NOT_OF_PICTURES
         else:
             data = read_data_sets()[found.data]
-            yield Plan(row, found, data, source.absolute(), *noise_of(table, row, data, index), begun)
+            given = known.absolute() if found.known and known is not None else None
+            yield Plan(row, found, data, source.absolute(), *noise_of(table, row, data, index), begun, given)
 
 
 def noise_of(
