@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truepair.errors import InputError
+from truepair.errors import InputError, TooLargeError
 
 if TYPE_CHECKING:
     import torch
@@ -63,12 +63,12 @@ def _linear_algebra() -> ThreadpoolController:
 
 
 def check_memory(needed: float, what: str, device: torch.device | None = None) -> None:
-    """Refuse what this machine, or the GPU, cannot hold, before anything is allocated; the InputError names both
+    """Refuse what this machine, or the GPU, cannot hold, before anything is allocated; the TooLargeError names both
     numbers of bytes. `what` needs the estimated ones, and has the remedy in brackets.
     """
     held = memory_of(device)
     if held is not None and needed > held:
-        raise InputError(f"{what} needs about {needed / 1e9:,.1f} GB of memory, and there are {held / 1e9:,.1f} GB")
+        raise TooLargeError(f"{what} needs about {needed / 1e9:,.1f} GB of memory, and there are {held / 1e9:,.1f} GB")
 
 
 def memory_of(device: torch.device | None = None) -> int | None:

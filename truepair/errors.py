@@ -19,6 +19,10 @@ class NaNError(InputError):
     """Similarities are not numbers: of features that are not finite, or of a model that has diverged."""
 
 
+class TooLargeError(InputError):
+    """What was handed over needs more memory than there is."""
+
+
 class RunFolderError(TruepairError):
     """A run folder is missing, incomplete, already in use, or belongs to another configuration."""
 

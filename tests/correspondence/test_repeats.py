@@ -124,7 +124,9 @@ def test_captions_of_very_many_images_are_no_evidence_of_mismatches():
     assert found.estimate.share < 0.05 and found.recall > 0.9
     assert not found.matching[frequent].any() and found.matching[~frequent].mean() > 0.9
     odds = found.odds[torch.from_numpy(frequent)]
-    assert odds.unique().numel() == 1 and odds[0] == found.synthetic.median()
+    assert odds.unique().numel() == 1
+    below = (found.odds[torch.from_numpy(~frequent)] < odds[0]).float().mean()
+    assert float(below) == pytest.approx(found.estimate.share, abs=0.01), "between those that match and the others"
 
 
 def test_captions_that_are_names_of_classes_are_judged_all_the_same():

@@ -83,5 +83,5 @@ def found_sides(images, texts):
 def test_more_pairs_than_the_memory_holds_are_refused_before_any_is_kept(monkeypatch):
     monkeypatch.setattr("truepair.device.memory_of", lambda device: 10 * 300 * 14 - 1)
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match=r"linear models of 300 pairs \(--none does without\) needs about 0.0 GB"):
+    with pytest.raises(InputError, match=r"a linear model of 300 pairs \(--none does without\) needs about 0.0 GB"):
         found_sides(rng.normal(size=(300, 8)).astype(np.float32), rng.normal(size=(300, 6)).astype(np.float32))

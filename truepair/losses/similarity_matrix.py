@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from truepair.errors import InputError
+from truepair.errors import InputError, NaNError
 
 
 def check_similarity(similarity: Tensor) -> int:
@@ -47,11 +47,11 @@ def check_finite(name: str, values: Tensor) -> None:
     """Refuse values of any shape of which one is not finite.
 
     Raises:
-        InputError: one is not; the message names the first.
+        NaNError: one is not; the message names the first.
     """
     if not bool(torch.isfinite(values).all()):
         place = (~torch.isfinite(values)).nonzero()[0].tolist()
-        raise InputError(
+        raise NaNError(
             f"{name}{place if place else ''} is {values[tuple(place)].item()}; expected finite values. Look for NaN in "
             "the features or a learning rate that is too high"
         )

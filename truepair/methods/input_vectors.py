@@ -52,7 +52,7 @@ class InputVectors:
         return len(np.unique(self.image_rows[rows])) / max(len(np.unique(groups[rows])), 1)
 
     def add(self, forward: Forward) -> None:
-        """The items of one batch. Raises InputError: those of all pairs need more memory than there is."""
+        """The items of one batch. Raises TooLargeError: those of all pairs need more memory than there is."""
         batch, network = forward.batch, forward.networks[0]
         engine: ScoringEngine[object] = network.engine
         found = engine.input_vectors(batch.images, batch.texts)
@@ -60,7 +60,7 @@ class InputVectors:
             found = [engine.image_vectors(network.images)], [engine.text_vectors(network.texts)]
         assert batch.image_rows is not None  # batches of the training loop have them
         width = sum(min(WIDTH, block.shape[1]) for blocks in found for block in blocks)
-        what = f"linear models of {self.count:,} pairs ({self.without} does without)"
+        what = f"a linear model of {self.count:,} pairs ({self.without} does without)"
         check_memory(BYTES * self.count * width, what)
         ids = batch.ids.cpu().numpy()
         self.image_rows[ids] = batch.image_rows.numpy()

@@ -219,7 +219,7 @@ class Training:
                     with self._precision():
                         forward = self._forward(state, position, batch.to(self.device), whole=self.team.size == 1)
                         self.method.survey(forward, position, state.memory)
-                except InputError as error:
+                except NaNError as error:
                     raise self._diverged(state, position, str(error)) from error
                 self._stop_if_asked(state, interruption)
 
@@ -304,6 +304,9 @@ class Training:
             **observers.score_memory(),
         }
         better = score is None or cursor.best_score is None or score > cursor.best_score
+        # Of an earlier stage and the last one, which is the model unless the other is better, the last one on a tie.
+        earlier = cursor.best_epoch is not None and cursor.best_epoch <= position.overall - position.epoch
+        better = better or (score == cursor.best_score and position.in_last_stage and earlier)
         if better and self.method.may_keep(position):
             cursor.best_score = score
             cursor.best_epoch = position.overall

@@ -124,6 +124,31 @@ def test_low_labels_count_as_far_as_chance_does_not_explain_them():
     assert torch.equal(memory.read("credit"), more.masked_fill(more < 0.1, 0.0))
 
 
+def test_labels_are_compared_with_the_same_mean_of_synthetic_mismatches():
+    """The last epoch's alone, of a network that begins anew, would be those of one that tells nothing yet."""
+    generator = torch.Generator().manual_seed(0)
+    method, memory = build_method("truepair", {"pieces": (4,)}), CorrespondenceMemory(400)
+    method.prepare(memory)
+    stages = method.stages(5, 4)
+    right = torch.cat([torch.full((160,), -7.0), torch.full((240,), 2.0)])
+    credits, made = [], []
+    for stage, epoch in ((0, 1), (0, 2), (0, 3), (0, 4), (1, 1), (1, 2), (1, 3)):
+        method.start_epoch(EpochPosition(stage, epoch, stages), memory)
+        credits.append(memory.read("credit"))
+        # Both are seen as they are at the end of the first stage, and as one by a network that has begun anew.
+        told = 1.0 if stage == 0 else 0.05
+        for field, centre in (("seen_probability", right), ("synthetic", torch.full((400,), -7.0))):
+            odds = told * centre - 5 * (1 - told) * 0.1 + torch.randn(400, generator=generator)
+            memory.write(field, None, torch.sigmoid(odds))
+        made.append(torch.logit(memory.read("synthetic").double()))
+        if epoch > 2 and stage == 0:
+            assert bool((credits[-1][:160] == 0).all() and (credits[-1][160:] > 0).all())
+    assert torch.equal(credits[4], credits[5]), "labels stand still, and so does what is believed of them"
+    assert bool((credits[4][:160] == 0).all() and (credits[4][160:] > 0).all())
+    kept = memory.noted("synthetic_odds").double()
+    torch.testing.assert_close(kept, (made[1] + made[2] + made[5]) / 3, atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("label_memory", ["mean", "momentum"])
 def test_labels_remember_all_epochs_and_networks(label_memory):
     """Against a plain loop over the epochs of all stages; the first two of each leave the labels as they are."""
@@ -186,16 +211,25 @@ def test_parts_are_parts_of_the_loss():
 
 
 def test_what_the_teacher_says_of_a_disbelieved_pair_itself_does_not_count():
-    """Neither its target nor, through the distillation, its own similarity; the complementary part does use that."""
+    """Neither its target nor, through the distillation, its own similarity; the complementary part does use that,
+    unless the whole loss of the last stage is to be without it.
+    """
     similarity, taught = similarity_of(0).requires_grad_(), similarity_of(1)
-    gradients = []
-    for of_itself in (0.0, 3.0):
-        method, memory, stages = prepared(CREDIT, own_cell="unused")
+
+    def gradient(of_itself=0.0, **options):
+        method, memory, stages = prepared(CREDIT, **options)
         changed = taught + of_itself * torch.diag((CREDIT[IDS] == 0).float())
         loss = method.batch_loss(GivenForward(similarity, changed, IDS), EpochPosition(LAST, 1, stages), memory)
-        gradients.append(torch.autograd.grad(loss.per_pair.sum(), similarity)[0])
-    assert torch.equal(*gradients)
-    assert (gradients[0].diagonal() == 0).tolist() == (CREDIT[IDS] == 0).tolist()
+        return torch.autograd.grad(loss.per_pair.sum(), similarity)[0]
+
+    disbelieved = (CREDIT[IDS] == 0).tolist()
+    for options in ({}, {"own_cell": "unused"}):
+        assert torch.equal(gradient(**options), gradient(3.0, **options))
+    assert not torch.equal(gradient(own_cell="kept"), gradient(3.0, own_cell="kept"))
+    of_distillation = gradient() - gradient(distillation=0.0)
+    assert torch.isclose(of_distillation.diagonal(), torch.zeros(PAIRS), atol=1e-5).tolist() == disbelieved
+    assert (gradient(own_cell="unused").diagonal() == 0).tolist() == disbelieved
+    assert not (gradient().diagonal() == 0).any()
 
 
 @pytest.mark.parametrize("probability", [1e-6, 0.01, 0.3, 0.5, 0.8, 0.99])
@@ -221,20 +255,45 @@ def test_how_far_a_disbelieved_pair_is_pulled_together_follows_its_probability(p
     assert 0 < pulls[0] < pulls[1]
 
 
+def largest_pull(similarity, credit, **options):
+    """Of pair 7 on any cell, in the last stage; the teachers say the opposite of the network."""
+    size = len(similarity)
+    method, memory = build_method("truepair", options), CorrespondenceMemory(size)
+    method.prepare(memory)
+    memory.write("credit", None, torch.full((size,), credit))
+    similarity = similarity.clone().requires_grad_()
+    forward = GivenForward(similarity, -similarity.detach(), torch.arange(size))
+    loss = method.batch_loss(forward, EpochPosition(LAST, 1, method.stages(5, 4)), memory)
+    (gradient,) = torch.autograd.grad(loss.per_pair[7], similarity)
+    assert bool(torch.isfinite(gradient).all())
+    return float(gradient.abs().max())
+
+
 def test_the_gradient_of_a_disbelieved_pair_is_bounded():
-    """However wrong it is: by (2 + 2 λ tan 1)/τ a cell from the complementary part and 2 δ/τ from the distillation."""
-    size, tau = 64, 0.05
+    """By 2 λ · 0.298/τ a cell from the complementary part, where two candidates share the probability, and 2 δ/τ from
+    the distillation; a believed one pulls up to 2/τ harder, the more the more wrong it is.
+    """
+    size, tau, scale, delta = 64, 0.05, 5, 3
+    two = torch.full((size, size), -2.0)  # pair 7 and another candidate on both sides, and nobody else
+    two[7, 7] = two[7, 8] = two[8, 7] = 0.0
     wrong = 1 - 2 * torch.eye(size)
-    for similarity in (wrong, -wrong, 100 * wrong, similarity_of(2, size)):
-        similarity = similarity.clone().requires_grad_()
-        method, memory = build_method("truepair"), CorrespondenceMemory(size)
-        method.prepare(memory)
-        memory.write("credit", None, torch.zeros(size))
-        forward = GivenForward(similarity, -similarity.detach(), torch.arange(size))
-        loss = method.batch_loss(forward, EpochPosition(LAST, 1, method.stages(5, 4)), memory)
-        (gradient,) = torch.autograd.grad(loss.per_pair[7], similarity)
-        assert bool(torch.isfinite(gradient).all())
-        assert float(gradient.abs().max()) <= (2 + 2 * 5 * np.tan(1) + 2 * 3) / tau
+    cases = [
+        two,
+        wrong,
+        -wrong,
+        100 * wrong,
+        similarity_of(2, size),
+        5 * similarity_of(3, size),
+        torch.zeros(size, size),
+    ]
+    bound = 2 * scale * 0.298 / tau
+    found = [largest_pull(similarity, 0.0, distillation=0.0) for similarity in cases]
+    assert max(found) <= bound and found[0] > 0.99 * bound
+    assert max(largest_pull(similarity, 0.0) for similarity in cases) <= bound + 2 * delta / tau
+    assert largest_pull(two, 1.0, distillation=0.0) > 1.1 * bound
+    assert (
+        largest_pull(wrong, 1.0, distillation=0.0) >= 0.99 * 2 / tau > 100 * largest_pull(wrong, 0.0, distillation=0.0)
+    )
 
 
 def test_the_order_of_the_pairs_does_not_matter():
@@ -329,6 +388,7 @@ def test_the_teacher_is_what_the_first_stage_left_and_stays_as_it_is(tiny, tmp_p
     [
         ([1, 9, 5, 2, 3, 4], {}, 3),  # the teacher, as the stage left it, and not the best of its stage
         ([1, 9, 5, 2, 6, 4], {}, 5),
+        ([1, 9, 5, 2, 5, 5], {}, 5),  # no better than the last stage, so that this is the model, at its first best
         ([1, 9, 5, 2, 3, 4], {"distillation": 0.0}, 6),  # nothing was learned of it: it is another network
     ],
 )

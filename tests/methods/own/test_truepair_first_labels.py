@@ -145,6 +145,19 @@ def test_a_method_that_was_stopped_while_it_looked_begins_anew(many, tmp_path, h
     assert again.metrics == whole.metrics
 
 
+def test_with_too_little_memory_it_trains_without_them_and_says_so(many, tmp_path, monkeypatch, caplog):
+    given = fit(many, tmp_path / "given", 0.5, options=PIECES | {"first_labels": "given"}, epochs=1)
+    monkeypatch.setattr("truepair.device.memory_of", lambda device: 1000)
+    monkeypatch.setattr("truepair.training.fit.check_memory", lambda *_: None)
+    run = fit(many, tmp_path / "run", 0.5, epochs=1)
+    assert (
+        "a linear model of 1,200 pairs (--truepair-first-labels given does without) needs about 0.0 GB" in caplog.text
+    )
+    assert caplog.text.count("trained without it") == 1
+    assert [line["loss"] for line in run.metrics] == [line["loss"] for line in given.metrics]
+    assert "mismatch_share" not in run.result
+
+
 @pytest.mark.parametrize("what", ["captions", "images", "few"])
 def test_what_tells_nothing_is_left_alone(many, tmp_path, what):
     pairs = truepair.load(many)

@@ -57,7 +57,8 @@ class FirstLabels:
         odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them.
         synthetic: (N,) float32 the same of synthetic mismatches; those of which there is none have the median.
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
-        judged: how many pairs were; the others have a caption of too many images, the odds of a mismatch and p_match 0.
+        judged: how many pairs were; the others have a caption of too many images, odds that a share π of the judged
+            ones is below, and p_match 0.
     """
 
     estimate: Estimate
@@ -119,8 +120,8 @@ class PairVectors(InputVectors):
         estimate = estimate_share(together.given, together.synthetic, times=DIVISIONS * copies)
         found = models.cleaned() if mostly_mismatched(estimate) else models.first
         weights = np.full(len(found.synthetic), 1 / len(found.synthetic))
-        usual = float(np.median(found.synthetic))
-        matching, given, synthetic = np.zeros(len(judged)), np.full(len(judged), usual), np.full(len(judged), usual)
+        usual, between = float(np.median(found.synthetic)), float(np.quantile(found.given, estimate.share))
+        matching, given, synthetic = np.zeros(len(judged)), np.full(len(judged), between), np.full(len(judged), usual)
         matching[judged] = Calibration.of(found.given, found.synthetic, weights, estimate.share)(found.given)
         given[judged] = found.given
         synthetic[: len(found.synthetic)] = found.synthetic

@@ -9,6 +9,7 @@ the ablation.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import astuple
 from types import MappingProxyType
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
 from truepair.correspondence.division import CERTAIN, HALF, Part, beyond_chance, upper_group
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
-from truepair.errors import InputError
+from truepair.errors import InputError, TooLargeError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
@@ -28,11 +29,14 @@ from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
 
+logger = logging.getLogger(__name__)
+
 LEAST_BELIEVED = 0.05
 """Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
 
 SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
 ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
+SYNTHETIC = "synthetic_odds"  # note: (N,) mean log odds of synthetic mismatches, one of each image an epoch
 FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they may still be taken
 
 SLOW = 0.5
@@ -75,6 +79,7 @@ class TruePair(Method):
         self.auxiliary = AuxiliaryTeachers(config)
         self.reads_beside = config.partners == "proposed"
         self.inputs: PairVectors | None = None  # of all pairs, until the first labels are made of them
+        self.too_many = False  # pairs for linear models in the memory there is
         self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
 
     @property
@@ -95,7 +100,7 @@ class TruePair(Method):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
-        self.inputs, self.seen = None, {}
+        self.inputs, self.too_many, self.seen = None, False, {}
         memory.register("label", 1.0)  # every pair counts as matched at first
         memory.register("odds", 0.0)
         memory.register("credit", 1.0)
@@ -123,10 +128,23 @@ class TruePair(Method):
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         if self.begins(position):
-            self.inputs = self.inputs or PairVectors(memory.count, without="--truepair-first-labels given")
-            self.inputs.add(forward)
+            self.see_inputs(forward, memory)
         else:
             self.see_disbelieved(forward, memory)
+
+    def see_inputs(self, forward: Forward, memory: CorrespondenceMemory) -> None:
+        """What the linear models are made of; where all pairs need more memory than there is, none are made."""
+        if self.too_many:
+            return
+        self.inputs = self.inputs or PairVectors(memory.count, without="--truepair-first-labels given")
+        try:
+            self.inputs.add(forward)
+        except TooLargeError as error:
+            self.inputs, self.too_many = None, True
+            logger.warning(
+                "%s: trained without it, so that first labels are as given and any number of pairs may be noisy",
+                error,
+            )
 
     def see_disbelieved(self, forward: Forward, memory: CorrespondenceMemory) -> None:
         """The vectors of the disbelieved pairs by the teachers, captions in the scale in which the network learns.
@@ -207,7 +225,8 @@ class TruePair(Method):
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂.
 
-        Held-out first labels count as much as the network of a stage: as often as the first one refines its labels.
+        Of synthetic mismatches the same mean is remembered, so that labels can be compared with them. Held-out first
+        labels count as much as the network of a stage: as often as the first one refines its labels.
         """
         label, seen = memory.read("label"), memory.read("seen_probability")
         freeze = self.config.freeze_epochs
@@ -215,9 +234,11 @@ class TruePair(Method):
         updates = sum(of_stages[: position.stage]) + position.epoch - freeze
         updates += of_stages[0] if memory.has_noted(SHARE) else 0
         if self.config.label_memory == "mean":
-            odds, new = memory.read("odds"), torch.logit(seen.double(), eps=CERTAIN).float()
-            odds = odds + (new - odds) / updates
+            odds = running_mean(memory.read("odds"), seen, updates)
             memory.write("odds", None, odds)
+            if not memory.has_noted(SHARE):  # else nobody asks
+                made = memory.noted(SYNTHETIC) if memory.has_noted(SYNTHETIC) else torch.zeros(memory.count)
+                memory.note(SYNTHETIC, running_mean(made, memory.read("synthetic"), updates))
             label = torch.sigmoid(odds)
         else:
             momentum = self.config.momentum if updates > 1 else 0.0
@@ -238,7 +259,8 @@ class TruePair(Method):
 
         With it, where it is limited, the share of the pairs that the labels alone disbelieve.
         """
-        credit = self.credit_of(label, memory.read("synthetic"))
+        synthetic = torch.sigmoid(memory.noted(SYNTHETIC)) if memory.has_noted(SYNTHETIC) else memory.read("synthetic")
+        credit = self.credit_of(label, synthetic)
         estimate = self.mismatch_share(memory)
         if estimate is None or self.config.credit == "label" or self.config.least_believed == "any":
             return credit, {}
@@ -252,7 +274,7 @@ class TruePair(Method):
 
         Args:
             label: (N,).
-            synthetic: (N,) p̂ of synthetic mismatches, as last seen.
+            synthetic: (N,) what labels of synthetic mismatches would be.
         """
         believed = label.masked_fill(label < self.config.threshold, 0.0)
         if self.config.credit == "label":
@@ -323,6 +345,11 @@ class TruePair(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
         return torch.where(memory.read("credit") > 0, int(Part.CLEAN), int(Part.NOISY))
+
+
+def running_mean(odds: Tensor, probability: Tensor, count: int) -> Tensor:
+    """The mean log odds of `count` probabilities, of which the last ones are given and `odds` is that of the others."""
+    return odds + (torch.logit(probability.double(), eps=CERTAIN).float() - odds) / count
 
 
 def uppermost(label: Tensor, share: float) -> Tensor:
