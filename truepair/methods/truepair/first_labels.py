@@ -59,6 +59,7 @@ class FirstLabels:
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
         judged: how many pairs were; the others have a caption of too many images, odds that a share π of the judged
             ones is below, and p_match 0.
+        judges: (N,) bool, which; None: all.
     """
 
     estimate: Estimate
@@ -66,6 +67,7 @@ class FirstLabels:
     synthetic: Tensor
     matching: Tensor
     judged: int
+    judges: Tensor | None = None
 
     @property
     def recall(self) -> float:
@@ -94,8 +96,11 @@ class FirstLabels:
 
     @property
     def auroc(self) -> float:
-        """AUROC of the given pairs against the synthetic mismatches: ½ where nothing is told."""
-        return auroc_among(self.odds.numpy(), self.synthetic.numpy())
+        """AUROC of the given pairs against the synthetic mismatches: ½ where nothing is told, as of pairs unjudged."""
+        odds = self.odds
+        if self.judges is not None and not bool(self.judges.all()):
+            odds = torch.where(self.judges, odds, self.synthetic[-1])  # the median, as there are fewer than N of these
+        return auroc_among(odds.numpy(), self.synthetic.numpy())
 
 
 def mostly_mismatched(estimate: Estimate) -> bool:
@@ -127,7 +132,7 @@ class PairVectors(InputVectors):
         synthetic[: len(found.synthetic)] = found.synthetic
         among = np.log(batch_size)
         odds, of_synthetic, match = (_float(part) for part in (given - among, synthetic - among, matching))
-        return FirstLabels(estimate, odds, of_synthetic, match, int(judged.sum()))
+        return FirstLabels(estimate, odds, of_synthetic, match, int(judged.sum()), torch.from_numpy(judged))
 
     def held_out_models(self, temperature: float) -> tuple[BoolArray, float, CrossFittedCCA | None]:
         """(N,) which pairs can be judged, how often each of them stands there, and the models of these if possible."""
