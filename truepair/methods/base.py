@@ -327,6 +327,12 @@ class Method(ABC):
         """Whether the method wants to see all pairs, unaltered and without learning, before this epoch."""
         return False
 
+    def surveys_again(self, position: EpochPosition) -> bool:
+        """Whether a run that goes on at this position has to repeat the survey before the first epoch of the stage,
+        since not all that was seen is in the memory.
+        """
+        return False
+
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:  # noqa: B027
         """One batch of such a pass: shuffled, in evaluation mode, without gradients; nothing is kept by default."""
 

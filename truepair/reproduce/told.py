@@ -57,7 +57,8 @@ class ToldTruePair(TruePair):
     def __init__(self, config: TruePairConfig, told: str, truth: Truth) -> None:
         super().__init__(config)
         self.told, self.truth = told, truth
-        self.reads_beside |= told == "partners"
+        self.proposes |= told == "partners"
+        self.reads_beside |= self.proposes
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         scalars = super().start_epoch(position, memory)
@@ -68,7 +69,7 @@ class ToldTruePair(TruePair):
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The true ones in the place of those that teachers propose."""
-        self.seen = {}
+        self.seen = None
         partner = torch.from_numpy(self.truth.partner)
         found = (partner != torch.arange(len(partner))).float()
         memory.write("partner", None, partner)

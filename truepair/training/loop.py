@@ -95,6 +95,7 @@ class Training:
             keep_lines(self.folder.metrics, state.cursor.epochs_logged)
             keep_lines(self.folder.timings, state.cursor.epochs_logged)
         with Interruption() as interruption, self._bar(state.cursor, stages) as bar:
+            self._survey_again(state, stages, interruption)
             while not state.cursor.finished:
                 position = self._position(state.cursor, stages)
                 watch = Stopwatch()
@@ -222,6 +223,15 @@ class Training:
                 except NaNError as error:
                     raise self._diverged(state, position, str(error)) from error
                 self._stop_if_asked(state, interruption)
+
+    def _survey_again(self, state: TrainingState, stages: tuple[Stage, ...], interruption: Interruption) -> None:
+        """A run that goes on within a stage: what the method saw before it, where that is in no checkpoint."""
+        cursor = state.cursor
+        if cursor.finished or (cursor.epoch, cursor.step) == (1, 0):
+            return
+        position = self._position(cursor, stages)
+        if self.method.surveys_again(position):
+            self._survey(state, replace(position, epoch=1, step=0), interruption)
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")

@@ -17,6 +17,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "no-teacher": {"distillation": 0.0},
     "no-average": {"average_epochs": 0.0},
     "disbelieved-only": {"taught": "disbelieved"},
+    "unaltered": {"teacher_input": "unaltered"},
     "own-kept": {"own_cell": "kept"},
     "own-unused": {"own_cell": "unused"},
     "no-complementary": {"scale": 0.0},
@@ -26,4 +27,4 @@ PARTS: dict[str, dict[str, Any]] = {
     "given-labels": {"labels": "given"},
     "given-first": {"first_labels": "given"},
 }
-"""Each part off, alone."""
+"""Each part off, or another in its place, alone."""

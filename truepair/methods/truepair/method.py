@@ -10,7 +10,7 @@ the ablation.
 from __future__ import annotations
 
 import logging
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from types import MappingProxyType
 
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
 from truepair.correspondence.division import CERTAIN, HALF, Part, beyond_chance, upper_group
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
+from truepair.device import memory_of
 from truepair.errors import InputError, TooLargeError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
@@ -27,7 +28,7 @@ from truepair.methods.pair_field import PairField
 from truepair.methods.truepair.first_labels import PairVectors
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
-from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers
+from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers, TeacherVectors, vectors_by
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,10 @@ BEYOND = 0.05
 """Share of the pairs that may be disbelieved beyond the upper end of the interval of π. Without this limit it was 0.05
 at most, of products and photographs at 20 to 60 % but for the first epochs, and of drawings, whose captions resemble
 each other, 0.2 to 0.6 at 0 to 40 %."""
+
+KEPT = 0.25
+"""Share of the memory of the machine that vectors by the teachers may take; where all pairs need more, each batch is
+encoded anew."""
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
@@ -77,10 +82,12 @@ class TruePair(Method):
     def __init__(self, config: TruePairConfig) -> None:
         super().__init__(config)
         self.auxiliary = AuxiliaryTeachers(config)
-        self.reads_beside = config.partners == "proposed"
+        self.proposes = config.partners == "proposed"
+        self.reads_beside = self.proposes or config.teacher_input == "unaltered"
         self.inputs: PairVectors | None = None  # of all pairs, until the first labels are made of them
         self.too_many = False  # pairs for linear models in the memory there is
-        self.seen: dict[str, Tensor] = {}  # vectors of disbelieved pairs by the teachers, until partners are proposed
+        self.seen: TeacherVectors | None = None  # of disbelieved pairs, until partners are proposed
+        self.taught: TeacherVectors | None = None  # of all pairs, in the last stage
 
     @property
     def similarity_temperature(self) -> float:
@@ -100,14 +107,14 @@ class TruePair(Method):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
-        self.inputs, self.too_many, self.seen = None, False, {}
+        self.inputs, self.too_many, self.seen, self.taught = None, False, None, None
         memory.register("label", 1.0)  # every pair counts as matched at first
         memory.register("odds", 0.0)
         memory.register("credit", 1.0)
         memory.register("seen_similarity", 0.0)
         memory.register("synthetic", 0.0)
         memory.register("first_matching", 1.0)
-        if self.reads_beside:
+        if self.proposes:
             memory.register("partner", torch.arange(memory.count))
             memory.register("partner_probability", 0.0)
 
@@ -117,20 +124,33 @@ class TruePair(Method):
         return position.in_last_stage or teaches
 
     def surveys(self, position: EpochPosition) -> bool:
-        """Before the first epoch for the first labels; and when all teachers are there, they look for partners."""
-        return self.begins(position) or self.asks_partners(position)
+        """Before the first epoch for the first labels; and when all teachers are there, they see all pairs."""
+        return self.begins(position) or self.asks_partners(position) or self.asks_vectors(position)
+
+    def surveys_again(self, position: EpochPosition) -> bool:
+        """The teachers' vectors of all pairs are in no checkpoint."""
+        return self.asks_vectors(replace(position, epoch=1))
 
     def begins(self, position: EpochPosition) -> bool:
         return self.config.first_labels == "held-out" and position.overall == 1 and self.config.labels == "refined"
 
     def asks_partners(self, position: EpochPosition) -> bool:
-        return self.reads_beside and position.in_last_stage and position.epoch == 1
+        return self.proposes and position.in_last_stage and position.epoch == 1
+
+    def asks_vectors(self, position: EpochPosition) -> bool:
+        unaltered = self.config.teacher_input == "unaltered" and self.config.distillation > 0
+        return unaltered and position.stage > 0 and position.in_last_stage and position.epoch == 1
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         if self.begins(position):
             self.see_inputs(forward, memory)
-        else:
-            self.see_disbelieved(forward, memory)
+            return
+        assert isinstance(forward.auxiliary, Teachers)
+        images, texts = vectors_by(forward.auxiliary, forward)
+        if self.asks_vectors(position):
+            self.keep_vectors(forward, images, texts, memory)
+        if self.asks_partners(position):
+            self.see_disbelieved(forward, images, texts, memory)
 
     def see_inputs(self, forward: Forward, memory: CorrespondenceMemory) -> None:
         """What the linear models are made of; where all pairs need more memory than there is, none are made."""
@@ -146,25 +166,23 @@ class TruePair(Method):
                 error,
             )
 
-    def see_disbelieved(self, forward: Forward, memory: CorrespondenceMemory) -> None:
-        """The vectors of the disbelieved pairs by the teachers, captions in the scale in which the network learns.
+    def keep_vectors(self, forward: Forward, images: Tensor, texts: Tensor, memory: CorrespondenceMemory) -> None:
+        """Where similarities are products of vectors, those of all pairs, if they fit."""
+        needed, held = 4 * memory.count * (images.shape[1] + texts.shape[1]), memory_of()
+        if not forward.engine.exact_vectors or (held is not None and needed > KEPT * held):
+            return
+        self.taught = self.taught or TeacherVectors(memory.count)
+        self.taught.add(forward.batch.ids.cpu(), images, texts)
 
-        Those of M teachers side by side, divided by √M: their products are the means of the teachers' products.
-        """
-        assert isinstance(forward.auxiliary, Teachers)
-        factor = forward.networks[0].engine.learning_factor
+    def see_disbelieved(self, forward: Forward, images: Tensor, texts: Tensor, memory: CorrespondenceMemory) -> None:
+        """The vectors of the disbelieved pairs by the teachers, captions in the scale in which the network learns."""
         disbelieved = (memory.read("credit") == 0).cpu()
-        place = disbelieved.long().cumsum(dim=0) - 1
         ids = forward.batch.ids.cpu()
         wanted = disbelieved[ids]
-        views = [forward.through(teacher) for teacher in forward.auxiliary.teaching()]
-        share = len(views) ** -0.5
-        images = torch.cat([share * view.engine.image_vectors(view.images) for view in views], dim=1)
-        texts = torch.cat([factor * share * view.engine.text_vectors(view.texts) for view in views], dim=1)
-        for name, vectors in (("images", images), ("texts", texts)):
-            if name not in self.seen or len(self.seen[name]) != int(disbelieved.sum()):
-                self.seen[name] = torch.zeros(int(disbelieved.sum()), vectors.shape[1])
-            self.seen[name][place[ids[wanted]]] = vectors.float().cpu()[wanted]
+        row = disbelieved.long().cumsum(dim=0) - 1
+        self.seen = self.seen or TeacherVectors(int(disbelieved.sum()))
+        factor = forward.networks[0].engine.learning_factor
+        self.seen.add(row[ids[wanted]], images[wanted.to(images.device)], factor * texts[wanted.to(texts.device)])
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
@@ -248,8 +266,9 @@ class TruePair(Method):
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The teachers' proposals for the pairs that they have seen disbelieved."""
         pool = (memory.read("credit") == 0).nonzero()[:, 0]
-        place, probability = propose(self.seen["images"], self.seen["texts"], temperature=self.config.temperature)
-        self.seen = {}
+        seen, self.seen = self.seen, None
+        assert seen is not None
+        place, probability = propose(seen.images, seen.texts, temperature=self.config.temperature)
         memory.write("partner", None, torch.arange(memory.count).index_copy(0, pool, pool[place]))
         memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
         return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
@@ -301,7 +320,7 @@ class TruePair(Method):
             return BatchLoss(loss, {})
         if config.own_cell == "unused":
             loss = loss * ~disbelieved  # without its own cell the complementary part of such a pair is constant
-        if self.reads_beside:
+        if self.proposes:
             loss = loss + self.partner_loss(forward, disbelieved, memory)
         if not config.distillation:
             return BatchLoss(loss, {})
@@ -336,7 +355,11 @@ class TruePair(Method):
         """S of the batch by the teachers, their mean, (B, B), in the scale in which the network learns."""
         assert isinstance(forward.auxiliary, Teachers)
         factor = forward.networks[0].engine.learning_factor
-        found = [forward.through(teacher).similarity for teacher in forward.auxiliary.teaching()]
+        ids, device = forward.batch.ids, forward.similarity.device
+        if self.taught is not None:
+            return self.taught.similarity(ids.cpu(), device) * factor
+        shown = forward.beside(ids) if self.config.teacher_input == "unaltered" else forward
+        found = [shown.through(teacher).similarity for teacher in forward.auxiliary.teaching()]
         return torch.stack(found).mean(dim=0) * factor
 
     def belief(self, memory: CorrespondenceMemory) -> Tensor:

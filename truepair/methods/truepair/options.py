@@ -26,6 +26,12 @@ class TruePairConfig(Options):
     target_temperature: float | None = option(
         None, "temperature of the teacher's probabilities; default: that of the matching probabilities", above=0
     )
+    teacher_input: Literal["augmented", "unaltered"] = option(
+        "augmented",
+        "what the teachers see of a batch: regions and words as the network does, some dropped or altered (augmented); "
+        "or the pairs as they are (unaltered), each of which is encoded once where similarities are products of "
+        "vectors, and the last stage takes half as long",
+    )
     own_cell: Literal["kept", "removed", "unused"] = option(
         "removed",
         "own cell of a noisy pair in the last stage: part of the distillation, as any other (kept), no part of it "
@@ -91,6 +97,8 @@ class TruePairConfig(Options):
                     f"{name} is any, and beside {other} {getattr(self, other)} no estimate limits how many pairs are "
                     "believed; leave it out"
                 )
+        if self.teacher_input == "unaltered" and (self.pieces == () or not self.distillation):
+            raise InputError("teacher_input is unaltered, and distillation 0 or pieces leave no teachers; leave it out")
         if self.partners == "proposed" and self.pieces == ():
             raise InputError(
                 "partners are proposed by the teachers that stages before the last one leave, and pieces say there are "

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.auxiliary import AuxiliaryNetworks, ParameterGroups
-from truepair.methods.base import EpochPosition
+from truepair.methods.base import EpochPosition, Forward
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 
 START = 4
@@ -37,6 +37,37 @@ class Teachers(nn.Module):
         """Those of the stages before."""
         for network in self.before:
             yield cast("ScoringEngine[Any]", network)
+
+
+class TeacherVectors:
+    """The vectors of pairs by M teachers, side by side and divided by √M: their products are the means of the teachers'
+    products. Eight bytes for each pair, teacher and dimension.
+
+    Args:
+        count: N, how many pairs.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.images = self.texts = torch.zeros(0, 0)
+
+    def add(self, rows: Tensor, images: Tensor, texts: Tensor) -> None:
+        """Those of some pairs, of `vectors_by`: n rows in [0, N), (n, M·D), (n, M·D)."""
+        if not len(self.images):
+            self.images, self.texts = (torch.zeros(self.count, side.shape[1]) for side in (images, texts))
+        self.images[rows], self.texts[rows] = images.float().cpu(), texts.float().cpu()
+
+    def similarity(self, rows: Tensor, device: torch.device) -> Tensor:
+        """The mean similarity of the teachers, images × texts, of n pairs, (n, n)."""
+        return self.images[rows].to(device) @ self.texts[rows].to(device).T
+
+
+def vectors_by(teachers: Teachers, forward: Forward) -> tuple[Tensor, Tensor]:
+    """The vectors of a batch as `TeacherVectors` has them, images and texts, (B, M·D) each."""
+    views = [forward.through(teacher) for teacher in teachers.teaching()]
+    share = len(views) ** -0.5
+    images = torch.cat([share * view.engine.image_vectors(view.images) for view in views], dim=1)
+    return images, torch.cat([share * view.engine.text_vectors(view.texts) for view in views], dim=1)
 
 
 class AuxiliaryTeachers(AuxiliaryNetworks):
