@@ -7,7 +7,7 @@ import pytest
 
 import truepair
 from truepair.data.config import DataConfig
-from truepair.data.known_pairs import with_known_pairs
+from truepair.data.given.known_pairs import with_known_pairs
 from truepair.data.open import load_splits
 from truepair.errors import InputError
 

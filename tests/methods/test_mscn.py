@@ -263,7 +263,7 @@ def fit(tiny, tmp_path, pairs, **options):
 
 
 def test_too_few_known_pairs_are_refused_before_any_work(tiny, tmp_path):
-    from truepair.data.known_pairs import with_known_pairs
+    from truepair.data.given.known_pairs import with_known_pairs
 
     noisy = truepair.inject_noise(truepair.load(tiny), 0.4, seed=0)
     for pairs, known in ((noisy, 0), (with_known_pairs(noisy, "19", seed=0), 19)):

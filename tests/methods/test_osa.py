@@ -1,5 +1,7 @@
 """OSA's weights against a plain loop, what they do not depend on, and engines that know nothing yet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -131,3 +133,31 @@ def test_an_engine_that_starts_from_nothing_is_refused(tiny, tmp_path):
     run = truepair.fit(truepair.load(tiny), method=method, setup=small, out=tmp_path / "run", epochs=2, minimum_count=1)
     weights = np.array(truepair.training.pair_table.read_pair_table(run.folder.pairs).column("memory_weight"))
     assert 0 <= weights.min() < weights.max() == 1
+
+
+def test_given_scores_take_the_place_of_the_survey(tiny, tmp_path):
+    """Their weights are those of a plain loop, any engine starts with them, and nothing else is read."""
+    pairs = truepair.load(tiny)
+    scores = np.linspace(-0.5, 1.0, len(pairs), dtype=np.float32)
+    method = build_method("osa", {"threshold": 0.25})
+    setup = Setup(model=GlobalConfig(width=16, word_width=8))
+    given = {"epochs": 2, "seed": 0, "batch_size": 16, "minimum_count": 1}
+    run = truepair.fit(replace(pairs, scores=scores), method=method, out=tmp_path / "run", setup=setup, **given)
+    table = truepair.training.pair_table.read_pair_table(run.folder.pairs)
+    best = sorted(max(0.0, score - 0.25) for score in scores.tolist())[int(np.ceil(0.99 * len(pairs))) - 1]
+    expected = [min(1.0, max(0.0, score - 0.25) / best) ** 2 for score in scores.tolist()]
+    assert table["memory_weight"].to_pylist() == pytest.approx(expected, abs=1e-6)
+    assert table["memory_prior"].to_pylist() == pytest.approx(scores.tolist(), abs=1e-7)
+    assert not any(method.surveys(EpochPosition(0, epoch, (Stage(5),))) for epoch in (1, 2))
+
+
+def test_scores_that_nobody_reads_and_a_threshold_of_nothing_are_refused(tiny, tmp_path):
+    pairs = truepair.load(tiny)
+    scored = replace(pairs, scores=np.ones(len(pairs), dtype=np.float32))
+    with pytest.raises(InputError, match="crcl learns nothing from scores of the pairs; leave --pair-scores out"):
+        truepair.fit(scored, method="crcl", out=tmp_path / "crcl", epochs=1, minimum_count=1)
+    with pytest.raises(InputError, match="or give --pair-scores"):
+        truepair.fit(pairs, method="osa", out=tmp_path / "blind", epochs=1, minimum_count=1)
+    method = build_method("osa", {"threshold": 0.1, "warm_up_epochs": 1})
+    with pytest.raises(InputError, match="leave it out, or give --pair-scores"):
+        truepair.fit(pairs, method=method, out=tmp_path / "run", epochs=2, minimum_count=1)

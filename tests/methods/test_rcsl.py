@@ -8,7 +8,7 @@ import truepair
 from tests.losses.test_losses import loop_hinge
 from tests.methods.given import GivenForward, GivenNetwork, remembering
 from truepair.correspondence import CorrespondenceMemory
-from truepair.data.known_pairs import with_known_pairs
+from truepair.data.given.known_pairs import with_known_pairs
 from truepair.engines.config import GlobalConfig, SGRConfig
 from truepair.errors import InputError
 from truepair.losses.semi_paired import mined_matching, uniformity

@@ -10,7 +10,7 @@ import truepair
 from tests.methods.labelled import labelled_pairs
 from truepair.cli.main import build_parser, main
 from truepair.cli.train import job_of
-from truepair.data.known_pairs import with_known_pairs
+from truepair.data.given.known_pairs import with_known_pairs
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
 from truepair.methods import METHODS

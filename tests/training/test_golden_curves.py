@@ -16,7 +16,7 @@ import truepair
 from tests.conftest import MANY_WORDS, write_tiny_precomp
 from tests.training import test_label_runs
 from tests.training.double_precision import double_precision
-from truepair.data.known_pairs import with_known_pairs
+from truepair.data.given.known_pairs import with_known_pairs
 from truepair.engines.config import GlobalConfig, SAFConfig, SGRConfig
 from truepair.methods import METHODS
 from truepair.training.setup import Setup

@@ -36,6 +36,7 @@ NEEDS = {
     "noise_seed": ("noise", "label_noise", "clean_pairs"),
     "label_noise_kind": ("label_noise",),
     "split_seed": ("dev_share", "test_share"),
+    "score_column": ("pair_scores",),
 }
 """Options that have no effect without one of these."""
 

@@ -32,11 +32,13 @@ class CorrespondenceMemory:
     Attributes:
         classes: the classes that the pairs come with, for methods that learn from them; given, never written.
         trusted: (N,) bool, the pairs that are known to match, for methods that learn from them; likewise.
+        scores: (N,) float32, how well each pair matches by somebody else's model, for methods that read it; likewise.
     """
 
     count: int
     classes: GivenClasses | None = None
     trusted: Tensor | None = None
+    scores: Tensor | None = None
     _values: dict[str, Tensor] = field(default_factory=dict)
     _notes: dict[str, Tensor] = field(default_factory=dict)
 

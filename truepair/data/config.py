@@ -71,7 +71,18 @@ class Reading:
     progress: bool | None = None
 
 
-_LATER = ("table", "image", "dev_share", "test_share", "split_seed", "encoder", "word_vectors", "clean_pairs")
+_LATER = (
+    "table",
+    "image",
+    "dev_share",
+    "test_share",
+    "split_seed",
+    "encoder",
+    "word_vectors",
+    "clean_pairs",
+    "pair_scores",
+    "score_column",
+)
 """Options that runs of earlier versions did not keep: left out of what a run keeps where they are not used."""
 
 
@@ -122,6 +133,12 @@ class DataConfig(Options):
         "pairs known to match, for methods that learn from some (mscn; rcsl with --rcsl-paired known): how many to "
         "draw among those that match, which needs the truth, or a file with a pair id a line",
     )
+    pair_scores: str | None = option(
+        None,
+        "how well each pair matches by somebody else's model, for methods that weigh by it (osa): a .parquet or .csv "
+        "with pair_id and the scores, as an audit leaves one (pairs.parquet), or a .npy, a number for each row of DATA",
+    )
+    score_column: str | None = option(None, "column of that table which holds the scores; default: p_match")
     decisions: str | None = option(
         None,
         "what people decided: an audit that was reviewed, its decisions.sqlite, or an exported file; mismatched pairs "
@@ -156,6 +173,7 @@ class DataConfig(Options):
             noise_index=absolute(self.noise_index),
             label_noise_index=absolute(self.label_noise_index),
             clean_pairs=absolute(self.clean_pairs) if not (self.clean_pairs or "").isdecimal() else self.clean_pairs,
+            pair_scores=absolute(self.pair_scores),
             decisions=absolute(self.decisions),
             vocabulary=absolute(self.vocabulary),
             word_vectors=self.word_vectors if self.word_vectors == "glove-6b-50d" else absolute(self.word_vectors),

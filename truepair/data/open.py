@@ -25,7 +25,8 @@ from truepair.data.formats.shards.shards import Shards
 from truepair.data.formats.tables.drafts import NO_LABEL
 from truepair.data.formats.tables.split_folders import SplitFolders
 from truepair.data.formats.tables.tables import Tables
-from truepair.data.known_pairs import with_known_pairs
+from truepair.data.given.known_pairs import with_known_pairs
+from truepair.data.given.pair_scores import with_pair_scores
 from truepair.data.label_noise import apply_label_index, inject_label_noise
 from truepair.data.noise import apply_noise_index, inject_noise
 from truepair.data.pairs import Pairs
@@ -262,6 +263,8 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         train = train.matched_only()
     if config.clean_pairs is not None:
         train = with_known_pairs(train, config.clean_pairs, seed=noise_seed)
+    if config.pair_scores is not None:
+        train = with_pair_scores(train, Path(config.pair_scores), config.score_column)
     if config.score_images is not None:
         dev, test = (pairs and pairs.first_images(config.score_images) for pairs in (dev, test))
     return Splits(train, dev, test)

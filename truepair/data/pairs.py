@@ -175,6 +175,8 @@ class Pairs:
         pair_ids: what people know each pair by, unique; None for the source rows. See `ids`.
         trusted: (N,) bool, the pairs that are known to match because somebody looked at them; None where nobody did.
             Given, as labels are: a method may see it (`Method.least_trusted`).
+        scores: (N,) float32, how well each pair matches by somebody else's model, in its own units; None where there
+            are none. Given, too (`Method.reads_scores`).
     """
 
     images: Images
@@ -189,6 +191,7 @@ class Pairs:
     source_rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     pair_ids: Sequence[str] | None = None
     trusted: BoolArray | None = None
+    scores: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         if self.images.features.ndim not in (2, 3):
@@ -203,6 +206,7 @@ class Pairs:
             ("source rows", len(self.source_rows) or count, count),
             ("pair ids", count if self.pair_ids is None else len(self.pair_ids), count),
             ("marks of known pairs", count if self.trusted is None else len(self.trusted), count),
+            ("scores", count if self.scores is None else len(self.scores), count),
         ):
             if size != expected:
                 raise InputError(f"{self.name}: {size} {what} for {expected} entries; there must be one for each")
@@ -290,6 +294,7 @@ class Pairs:
             source_rows=self.source_rows[rows],
             pair_ids=None if self.pair_ids is None else [self.pair_ids[row] for row in rows.tolist()],
             trusted=_rows_of(self.trusted, rows),
+            scores=_rows_of(self.scores, rows),
         )
 
     def with_captions(self, captions: Mapping[int, str]) -> Pairs:

@@ -278,6 +278,7 @@ class Method(ABC):
         turns: passes over the pairs that an epoch takes, each in an order of its own.
         views: views of the images a network makes, by as many projections of the regions.
         reads_beside: whether it looks at other pairs of the training set than those of the batch (`Forward.beside`).
+        reads_scores: whether it weighs pairs by somebody else's scores, where there are some (`Pairs.scores`).
         least_trusted: how many pairs that are known to match it needs at least; 0: it learns from none.
         head_width: hidden width of the similarity head that its networks score by; 0 for none.
         auxiliary: the networks it trains beside the engine, and what these ask of engine, optimizer and loop.
@@ -292,6 +293,7 @@ class Method(ABC):
     single_stage: ClassVar[Mapping[str, Any]] = {}
     needs_vectors: ClassVar[bool] = False
     reads_beside: bool = False
+    reads_scores: ClassVar[bool] = False
     least_trusted: int = 0
     networks: int = 1
     head_width: int = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from truepair.engines.pretrained.config import PretrainedConfig
+from truepair.errors import InputError
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.pair_field import PairField
 from truepair.methods.preset import COMMON, Preset
@@ -33,6 +34,10 @@ BEST = 0.99
 class OSAConfig(Options):
     """Options of OSA."""
 
+    threshold: float | None = option(
+        None,
+        "score θ of an unrelated pair, up to which a pair weighs nothing, where --pair-scores are given; default: 0",
+    )
     temperature: float = option(0.05, "temperature τ of both softmaxes (a pretrained model has its own)", above=0)
     weight: Literal["quantile", "released"] = option(
         "quantile",
@@ -71,7 +76,7 @@ PRINTED = Preset(
     silent=(
         "τ: that of the pretrained model is trained on, as by default",
         "where unrelated pairs lie: there the mean score of random pixels and random word pieces, here of the wrong "
-        "pairs of each batch, which any engine has",
+        "pairs of each batch, which any engine has; of scores from a file (--pair-scores) --osa-threshold says it",
         "in what order the batch enters the weight: the paper's scoring has no such term, the released code has",
     ),
     not_expressed=(
@@ -91,10 +96,12 @@ class OSA(Method):
     """w (−log p_ii − log pᵀ_ii)/2.
 
     Per pair the memory holds what the one survey found: `prior` s, its similarity, `background`, the mean of its two
-    items' similarities to the others of the batch; and `excess` of s over the mean background, and `weight` w.
+    items' similarities to the others of the batch; and `excess` of s over the mean background, and `weight` w. Where
+    scores are given (`Pairs.scores`) these are s, `threshold` is the background, and nothing is surveyed.
     """
 
     name = "osa"
+    reads_scores = True
     config: OSAConfig
     printed = PRINTED
     fields = Method.fields | {
@@ -103,6 +110,10 @@ class OSA(Method):
         "excess": PairField("excess", unit=False),
         "weight": PairField("weight", "w"),
     }
+
+    def __init__(self, config: OSAConfig) -> None:
+        super().__init__(config)
+        self.given = False  # scores by somebody else's model
 
     @property
     def similarity_temperature(self) -> float:
@@ -114,16 +125,26 @@ class OSA(Method):
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
-        for field in ("prior", "background", "excess"):
-            memory.register(field, 0.0)
+        self.given = memory.scores is not None
+        if self.config.threshold is not None and not self.given:
+            raise InputError(
+                f"threshold is {self.config.threshold}, and without given scores it is that of the wrong pairs of each "
+                "batch; leave it out, or give --pair-scores"
+            )
+        memory.register("prior", 0.0 if memory.scores is None else memory.scores)
+        memory.register("background", self.config.threshold or 0.0)
+        memory.register("excess", 0.0)
         memory.register("weight", 1.0)
 
     def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
         check_epochs("OSA", epochs, self.config.warm_up_epochs, "to weigh the pairs")
         return super().stages(epochs, decay_after)
 
-    def surveys(self, position: EpochPosition) -> bool:
+    def weighs(self, position: EpochPosition) -> bool:
         return position.epoch == self.config.warm_up_epochs + 1
+
+    def surveys(self, position: EpochPosition) -> bool:
+        return self.weighs(position) and not self.given
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """s of every pair, and how similar its items are to those of the other pairs of the batch, on the mean."""
@@ -136,7 +157,7 @@ class OSA(Method):
         """The excess of every pair over the mean background θ, and its weight."""
         import torch
 
-        if not self.surveys(position):
+        if not self.weighs(position):
             return {}
         threshold = memory.read("background").mean()
         excess = (memory.read("prior") - threshold).clamp(min=0)

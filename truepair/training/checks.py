@@ -58,8 +58,11 @@ def check_labels(pairs: Pairs, dev: Pairs | None, test: Pairs | None, method: Me
         raise InputError(f"{pairs.name}: all pairs are of one class; there is nothing to tell apart")
 
 
-def check_engine(method: Method, model: EngineConfig) -> None:
+def check_engine(method: Method, model: EngineConfig, *, scored: bool) -> None:
     """Refuse an engine without vectors, or one that starts from nothing, where the method needs the other.
+
+    Args:
+        scored: whether the pairs have scores by somebody else's model, which stand in for those of a trained engine.
 
     Raises:
         InputError: see above.
@@ -69,11 +72,18 @@ def check_engine(method: Method, model: EngineConfig) -> None:
             f"method {method.name} needs one vector an item, which {model.name} does not make; use --model global, mlp "
             "or pretrained"
         )
-    if method.trusts_the_start and not model.starts_trained:
+    if method.trusts_the_start and not model.starts_trained and not (scored and method.reads_scores):
         raise InputError(
             f"method {method.name} with warm_up_epochs 0 weighs the pairs by the model as it starts, and {model.name} "
             f"starts from weights drawn anew; use --model pretrained, or a warm-up (--{method.name}-warm-up-epochs)"
+            f"{', or give --pair-scores' if method.reads_scores else ''}"
         )
+
+
+def check_scores(pairs: Pairs, method: Method) -> None:
+    """Refuse scores of the pairs where the method reads none. Raises InputError."""
+    if pairs.scores is not None and not method.reads_scores:
+        raise InputError(f"method {method.name} learns nothing from scores of the pairs; leave --pair-scores out")
 
 
 def check_trusted(pairs: Pairs, method: Method) -> None:

@@ -38,7 +38,7 @@ from truepair.methods import DEFAULT, build_method
 from truepair.methods.auxiliary import ParameterGroups
 from truepair.methods.base import Method
 from truepair.seeding import torch_seeded
-from truepair.training.checks import check_engine, check_labels, check_trainable, check_trusted
+from truepair.training.checks import check_engine, check_labels, check_scores, check_trainable, check_trusted
 from truepair.training.config import build_optimizer
 from truepair.training.loop import Observers, Trained, Training, TrainingData
 from truepair.training.pair_table import write_pair_table
@@ -133,8 +133,9 @@ def fit(
     if resume and out is None:
         raise InputError("resume=True needs out=, the folder of the run to continue")
     check_labels(pairs, dev, test, chosen, setup.model)
-    check_engine(chosen, setup.model)
+    check_engine(chosen, setup.model, scored=pairs.scores is not None)
     check_trusted(pairs, chosen)
+    check_scores(pairs, chosen)
     setup = setup.with_preparation(pairs)
     check_trainable(pairs, dev, test, setup)
     chosen.stages(setup.training.epochs, setup.training.decay_epoch)  # refuses lengths it cannot train with
@@ -230,6 +231,7 @@ class Assembly:
             len(pairs),
             given_classes(pairs) if method.learns_from_labels else None,
             torch.from_numpy(pairs.trusted) if method.least_trusted and pairs.trusted is not None else None,
+            None if pairs.scores is None else torch.from_numpy(pairs.scores),
         )
         method.prepare(memory)
         first = self.fresh(0, None)

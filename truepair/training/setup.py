@@ -111,7 +111,7 @@ def fingerprint(pairs: Pairs) -> str:
     for caption in pairs.texts.captions:
         digest.update(caption.encode("utf-8") + b"\0")
     digest.update(pairs.image_index.tobytes() + pairs.text_index.tobytes())
-    for labels in (pairs.labels, pairs.true_labels, pairs.trusted):
+    for labels in (pairs.labels, pairs.true_labels, pairs.trusted, pairs.scores):
         if labels is not None:
             digest.update(labels.tobytes())
     digest_features(digest, pairs.name, "image", pairs.images.features)
