@@ -62,6 +62,10 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
     for section in sections:
         read = {each for name in section.tables for each in (name, *tables[name].reuses)}
         if read & set(names):
+            if section.awaits_runs and not tables[section.tables[0]].records(root / "results"):
+                text = f"No run yet: `python -m truepair.reproduce run {section.tables[0]}`."
+                changes += put_text(root / section.file, section.marker, text, check=check)
+                continue
             filled = [fill(root, name) for name in section.tables]
             text = RENDER[section.render](section, *filled)
             records = [record for shown in filled for record in (*shown.records, *shown.diverged)]

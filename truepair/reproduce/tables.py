@@ -76,6 +76,7 @@ class Section:
         head: parts of all records.
         per: key of a cell; `parts` repeat for each of its values.
         options: what else the function reads.
+        awaits_runs: says that there is no run yet where the (one) table has none; of others that is an error.
     """
 
     file: str
@@ -86,6 +87,7 @@ class Section:
     per: str = ""
     parts: list[dict[str, Any]] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    awaits_runs: bool = False
 
 
 @cache

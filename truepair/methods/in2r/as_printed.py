@@ -40,8 +40,8 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
-        "values of the released losses, pair by pair: its repository was not at hand, so tests compare with plain loops "
-        "of the equations alone",
+        "values of the released losses, pair by pair: its repository was not at hand, so that tests compare with plain "
+        "loops of the equations alone",
         "words start from GloVe of 840B words: give them with --word-vectors",
         "a second pass with other dropout is what an item is compared with in its own modality; here it is compared "
         "with the others of the batch in the same pass",

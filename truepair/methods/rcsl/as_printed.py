@@ -39,8 +39,8 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
-        "values of the released losses, pair by pair: its repository was not at hand, so tests compare with plain loops "
-        "of the equations alone",
+        "values of the released losses, pair by pair: its repository was not at hand, so that tests compare with plain "
+        "loops of the equations alone",
         "500 to 5,000 images are known to be paired there, with all their captions: name their pairs with "
         "--clean-pairs. All others are known not to be, of which a method here is told nothing",
         "the optimizer starts afresh when partners are first looked up",
