@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import truepair
-from tests.methods.own.test_truepair import CREDIT, IDS, LAST, SMALL, GivenForward, fit, similarity_of
+from tests.methods.own.given import CREDIT, IDS, LAST, SMALL, GivenForward, fit, similarity_of
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.correspondence import CorrespondenceMemory
 from truepair.engines.config import SGRConfig

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.methods.own.test_truepair import QUICK, SMALL, fit
+from tests.methods.own.given import QUICK, SMALL, fit
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.data.config import Augmentation
 from truepair.engines.config import SGRConfig
