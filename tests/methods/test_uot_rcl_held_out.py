@@ -1,4 +1,4 @@
-"""What UOT-RCL says of the labels by linear models that have not learned them; training takes no notice of it."""
+"""What UOT-RCL says of the labels, and learns of them, by linear models that have not learned them."""
 
 import json
 
@@ -50,13 +50,36 @@ def test_the_share_of_wrong_labels_is_told(run):
     assert "Share of labels that are wrong at random, by linear models" in summary(run.result)
 
 
-def test_training_is_the_same_without_and_less_is_told(run, tmp_path):
-    alone = fit(tmp_path / "run", method=build_method("uot-rcl", {"held_out_weight": 0.0}))
-    assert [line["loss"] for line in alone.metrics] == [line["loss"] for line in run.metrics]
-    assert [line["dev"] for line in alone.metrics] == [line["dev"] for line in run.metrics]
+def test_without_the_remainder_training_is_as_without_the_models_and_less_is_told_without(run, tmp_path):
+    alone = fit(tmp_path / "alone", method=build_method("uot-rcl", {"held_out_weight": 0.0}))
+    transported = fit(tmp_path / "transported", method=build_method("uot-rcl", {"remainder": "none"}))
+    for name in ("loss", "dev"):
+        assert [line[name] for line in alone.metrics] == [line[name] for line in transported.metrics]
+    losses = [[line["loss"] for line in each.metrics] for each in (run, alone)]
+    assert losses[0][:4] == losses[1][:4] and losses[0][4] != losses[1][4]  # a warm-up of four epochs
     assert "wrong_label_share" not in alone.result and "wrong_labels" not in alone.metrics[0]
-    ours, theirs = (each.result["labels"]["corrected_accuracy"] for each in (run, alone))
+    ours, theirs = (each.result["labels"]["corrected_accuracy"] for each in (transported, alone))
     assert 1 - WRONGS < theirs < ours
+
+
+def test_what_is_learned_sums_to_one_where_the_models_tell_something():
+    """By a plain loop: the corrected label, and for what it lacks of a whole one what the models say."""
+    plan = torch.tensor([[0.5, 0.25, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 0.1], [0.0, 0.0, 0.0]])
+    said = torch.tensor([[0.1, 0.9, 0.0], [0.3, 0.3, 0.4], [0.0, 0.0, 1.0], [0.2, 0.7, 0.1]])
+    ids = torch.tensor([3, 0, 2, 1])
+    for remainder in ("held-out", "none"):
+        method = build_method("uot-rcl", {"remainder": remainder})
+        memory = CorrespondenceMemory(4, GivenClasses(torch.tensor([0, 1, 2, 0]), 3))
+        method.prepare(memory)
+        memory.write("label_distribution", None, plan)
+        memory.write(HELD_OUT, None, said)
+        assert torch.equal(method.learned_labels(memory, ids), plan[ids])  # they have told nothing yet
+        memory.note(WRONG, torch.tensor([0.3, 0.01]))
+        found = method.learned_labels(memory, ids)
+        for row, i in enumerate(ids.tolist()):
+            left = (1 - float(plan[i].sum())) if remainder == "held-out" else 0.0
+            for k in range(3):
+                assert float(found[row, k]) == pytest.approx(float(plan[i, k]) + left * float(said[i, k]), abs=1e-6)
 
 
 @pytest.mark.parametrize("batches", [1, 7, 55])
@@ -139,4 +162,4 @@ def test_what_is_kept_is_what_the_models_say_of_the_vectors(tmp_path, monkeypatc
     assert [side.shape for side in sides] == [(400, 6), (400, 5)]
     told = read_pair_table(made.path / "pairs.parquet", ["label_distribution"])["label_distribution"].to_pylist()
     np.testing.assert_allclose(np.array(told), of(sides, rows, labels, 4, seed=0).posterior, atol=1e-6)
-    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 2
+    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 3

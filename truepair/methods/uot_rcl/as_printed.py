@@ -33,6 +33,7 @@ PRINTED = Preset(
         "pair_weight": 0.0,
         "confident": "consistent",
         "held_out_weight": 0.0,
+        "remainder": "none",
         "keep_labels": False,
     },
     training=LABEL_TRAINING,
@@ -52,7 +53,9 @@ PRINTED = Preset(
         "method.doubt_to": DOUBT,
         "method.class_prior": "classes are not of one size, and noise makes the given sizes alike",
         "method.held_out_weight": "a network learns wrong labels by heart; models that have not learned them tell "
-        "more (about the labels reported: training and mAP are the same)",
+        "more of the labels",
+        "method.remainder": "with less than a whole label of each pair a network learns more slowly than by the given "
+        "ones: products at 20 % stay below cross entropy in twelve epochs",
         "method.pair_weight": "matches of the transport alone are hardly better than chance early on",
     },
     silent=(

@@ -59,8 +59,9 @@ class UOTRCL(LabelMethod):
     The defaults deviate from the paper where it was seen to pay (docs/results/labels.md): votes of both modalities
     count the same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as
     matched in L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left
-    to see (`doubt`, `confirmed`). What is said of the labels is mostly what linear models say that have not learned
-    them (`label_distribution`); nothing is trained with that. `as_printed` has the paper's own.
+    to see (`doubt`, `confirmed`). Linear models that have not learned the labels say most of what is said of these
+    (`label_distribution`), and fill up what is learned of a label that is not wholly transported (`learned_labels`).
+    `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
@@ -223,7 +224,7 @@ class UOTRCL(LabelMethod):
         if not corrects:
             self.remember_prediction(logits, forward, memory)
         given = not corrects or self.config.keep_labels
-        target = self.given.one_hot()[ids.cpu()] if given else memory.read("label_distribution", ids)
+        target = self.given.one_hot()[ids.cpu()] if given else self.learned_labels(memory, ids)
         target = target.to(logits[0])
         label_loss = soft_cross_entropy(logits[0], target) + soft_cross_entropy(logits[1], target)
         scalars = {"label_loss": float(label_loss.detach().mean())}
@@ -233,6 +234,16 @@ class UOTRCL(LabelMethod):
         relation_loss = self.relation_loss(forward, memory)
         scalars["relation_loss"] = float(relation_loss.detach().mean())
         return BatchLoss(label_loss + weight * relation_loss, scalars)
+
+    def learned_labels(self, memory: CorrespondenceMemory, ids: Tensor) -> Tensor:
+        """The corrected labels of some pairs, (n, K); with what the held-out models say in the place of the part that
+        is not transported, where they tell something: then rows sum to one.
+        """
+        plan = memory.read("label_distribution", ids)
+        if self.config.remainder == "none" or not memory.has_noted(WRONG):
+            return plan
+        left = (1 - plan.sum(dim=1, keepdim=True)).clamp(min=0)
+        return plan + left * memory.read(HELD_OUT, ids)
 
     def relation_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
         """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18), and given pairs do."""

@@ -82,8 +82,14 @@ class UOTRCLConfig(Options):
     held_out_weight: float = option(
         0.75,
         "share of linear models that have not learned the labels in what is said of these, the corrected labels being "
-        "the rest; training is the same (the paper: 0)",
+        "the rest; 0: they are not asked (the paper)",
         **SHARE,
+    )
+    remainder: Literal["held-out", "none"] = option(
+        "held-out",
+        "what L_PLC learns for the part of a label that is not transported: what these linear models say, where they "
+        "can tell; or nothing (the paper)",
+        idle={"held_out_weight": (0,), "keep_labels": (True,)},
     )
     keep_labels: bool = option(False, "the labels as given in place of corrected ones (the ablation of L_PLC)")
 
