@@ -224,7 +224,12 @@ def test_nothing_is_said_where_nothing_can_be_told(kind):
         sides = [np.ones_like(side) for side in sides]
     else:
         labels, classes = np.zeros_like(labels), 1
-    assert ClassNoise.of(sides, rows, labels, classes, seed=0) is None
+    found = ClassNoise.of(sides, rows, labels, classes, seed=0)
+    assert found is None or not found.seen
+    if kind in ("no noise", "labels of a partner"):
+        assert found is not None and found.share < 0.1
+    elif kind == "few images":
+        assert found is None
 
 
 def test_one_constant_side_leaves_it_to_the_other():

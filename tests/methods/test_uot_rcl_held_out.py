@@ -17,7 +17,7 @@ from truepair.data.label_noise import inject_label_noise
 from truepair.engines.config import MLPConfig
 from truepair.methods import build_method
 from truepair.methods.input_vectors import InputVectors
-from truepair.methods.uot_rcl.method import HELD_OUT, WRONG
+from truepair.methods.uot_rcl.method import HELD_OUT, UNSEEN, WRONG
 from truepair.training.pair_table import read_pair_table
 from truepair.training.setup import Setup
 
@@ -25,10 +25,11 @@ NOISE = 0.4
 WRONGS = 0.3  # of the labels at this noise and four classes
 
 
-def fit(out, pairs=400, method=None, **more):
+def fit(out, pairs=400, method=None, noise=NOISE, **more):
     options = {"epochs": 6, "batch_size": 40, "learning_rate": 0.01, "seed": 4, "progress": False}
+    given = labelled_pairs(pairs)
     return truepair.fit(
-        inject_label_noise(labelled_pairs(pairs), NOISE, seed=0),
+        inject_label_noise(given, noise, seed=0) if noise else given,
         method=method or build_method("uot-rcl"),
         dev=labelled_pairs(24, seed=1),
         out=out,
@@ -60,6 +61,35 @@ def test_without_the_remainder_training_is_as_without_the_models_and_less_is_tol
     assert "wrong_label_share" not in alone.result and "wrong_labels" not in alone.metrics[0]
     ours, theirs = (each.result["labels"]["corrected_accuracy"] for each in (transported, alone))
     assert 1 - WRONGS < theirs < ours
+
+
+@pytest.mark.parametrize(("contradicted", "learned"), [(0.1, 1.0), (0.3, 0.5), (0.5, 0.0)])
+def test_where_no_label_is_seen_to_be_wrong_the_rest_is_the_given_one_without_doubt(contradicted, learned):
+    """As far as the warm-up contradicts no more than a fifth of the labels, and not at all from two fifths on."""
+    labels = torch.tensor([0, 1, 2, 0])
+    method = build_method("uot-rcl")
+    memory = CorrespondenceMemory(4, GivenClasses(labels, 3))
+    method.prepare(memory)
+    plan = torch.tensor([[0.5, 0.25, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 0.1], [0.0, 0.0, 0.0]])
+    memory.write("label_distribution", None, plan)
+    memory.note("predictions_changed", torch.tensor(contradicted))
+    memory.note(UNSEEN, torch.tensor(0.02))
+    found = method.learned_labels(memory, torch.arange(4))
+    for i in range(4):
+        for k in range(3):
+            rest = learned * (1 - float(plan[i].sum())) * (int(labels[i]) == k)
+            assert float(found[i, k]) == pytest.approx(float(plan[i, k]) + rest, abs=1e-6)
+
+
+def test_clean_labels_are_learned_wholly(tmp_path):
+    whole, transported = (
+        fit(tmp_path / remainder, 1500, noise=0.0, method=build_method("uot-rcl", {"remainder": remainder}))
+        for remainder in ("held-out", "none")
+    )
+    assert "wrong_label_share" not in whole.result and "wrong_labels" not in whole.metrics[0]
+    assert whole.metrics[4]["doubt"] == 0
+    losses = [run.metrics[4]["label_loss"] for run in (transported, whole)]
+    assert losses[0] < 0.8 * losses[1]  # of less than whole labels
 
 
 def test_what_is_learned_sums_to_one_where_the_models_tell_something():

@@ -50,7 +50,7 @@ class ClassNoise:
     """What held-out models say of all given labels.
 
     Attributes:
-        share: ρ, the share of labels that were drawn anew from all classes, in [0.1, 0.99]; a K-th of them stays right.
+        share: ρ, the share of labels that were drawn anew from all classes, in [0, 0.99]; a K-th of them stays right.
         error: standard error of ρ.
         posterior: (N, K) float32 q, the probability of every class for every pair; rows sum to one.
     """
@@ -58,6 +58,13 @@ class ClassNoise:
     share: float
     error: float
     posterior: Array
+
+    @property
+    def seen(self) -> bool:
+        """Whether wrong labels are seen, ρ ≥ 0.1. Else there may be none, or only such as depend on the class, which
+        this model does not know; `posterior` calls every label right then.
+        """
+        return self.share >= LEAST_NOISE
 
     @property
     def wrong(self) -> tuple[float, float]:
@@ -76,10 +83,7 @@ class ClassNoise:
         seed: int,
         copies: float = 1.0,
     ) -> ClassNoise | None:
-        """None where too little can be told.
-
-        That is with fewer than 200 images, where ρ is uncertain by more than 0.05, and where it is below 0.1: there may
-        be no wrong label then, or only such as depend on the class, which this model does not know.
+        """None where too little can be told: with fewer than 200 images, and where ρ is uncertain by more than 0.05.
 
         Args:
             sides: vectors of the images and of the texts of all pairs, (N, D) each.
@@ -104,7 +108,7 @@ class ClassNoise:
         likelihood = Likelihood(scores * scale[:, None], labels[chosen])
         found = likelihood.largest()
         error = likelihood.error(found) * copies**0.5
-        if not error <= MOST_UNCERTAIN or found.noise < LEAST_NOISE:
+        if not error <= MOST_UNCERTAIN:
             return None
         posterior = np.empty((len(labels), classes), dtype=np.float32)
         for rows in blocks(len(labels)):

@@ -29,7 +29,8 @@ from truepair.seeding import generator
 from truepair.transport import sinkhorn
 
 NEIGHBOUR_SHARE = 0.005  # of all pairs (section V-B)
-WRONG = "wrong_labels"
+WRONG = "wrong_labels"  # note: what the held-out models say, their share and its standard error
+UNSEEN = "few_wrong_labels"  # note: the share that they find where it is too small to say anything of single labels
 HELD_OUT = "held_out_distribution"
 
 
@@ -95,6 +96,9 @@ class UOTRCL(LabelMethod):
         groups = inputs.groups(inputs.captions())
         found = ClassNoise.of(inputs.sides, groups, labels, classes, copies=inputs.copies(groups), seed=0)
         if found is None:
+            return {}
+        if not found.seen:
+            memory.note(UNSEEN, torch.tensor(found.share, dtype=torch.float64))
             return {}
         memory.write(HELD_OUT, None, torch.from_numpy(found.posterior))
         wrong = found.wrong
@@ -236,14 +240,16 @@ class UOTRCL(LabelMethod):
         return BatchLoss(label_loss + weight * relation_loss, scalars)
 
     def learned_labels(self, memory: CorrespondenceMemory, ids: Tensor) -> Tensor:
-        """The corrected labels of some pairs, (n, K); with what the held-out models say in the place of the part that
-        is not transported, where they tell something: then rows sum to one.
+        """The corrected labels of some pairs, (n, K), and in the place of the part that is not transported what the
+        held-out models say. Where they see no label that is wrong at random, that is the given one, as far as there is
+        no doubt about such labels; where they can tell nothing it is nothing.
         """
         plan = memory.read("label_distribution", ids)
-        if self.config.remainder == "none" or not memory.has_noted(WRONG):
+        if self.config.remainder == "none" or not (memory.has_noted(WRONG) or memory.has_noted(UNSEEN)):
             return plan
         left = (1 - plan.sum(dim=1, keepdim=True)).clamp(min=0)
-        return plan + left * memory.read(HELD_OUT, ids)
+        rest = memory.read(HELD_OUT, ids)
+        return plan + left * (rest if memory.has_noted(WRONG) else (1 - self.doubt(memory)) * rest)
 
     def relation_loss(self, forward: Forward, memory: CorrespondenceMemory) -> Tensor:
         """L_BHG, (B,): images and texts that stand alike to the confident set match (eq. 16–18), and given pairs do."""

@@ -88,7 +88,7 @@ class UOTRCLConfig(Options):
     remainder: Literal["held-out", "none"] = option(
         "held-out",
         "what L_PLC learns for the part of a label that is not transported: what these linear models say, where they "
-        "can tell; or nothing (the paper)",
+        "can tell (the given label, where they see none that is wrong at random); or nothing (the paper)",
         idle={"held_out_weight": (0,), "keep_labels": (True,)},
     )
     keep_labels: bool = option(False, "the labels as given in place of corrected ones (the ablation of L_PLC)")
