@@ -97,6 +97,18 @@ def test_scores_of_before_the_noise_are_those_of_other_pairs(pairs, tmp_path):
         with_pair_scores(truepair.inject_noise(pairs, 0.5, seed=0), table)
 
 
+def test_of_noisy_pairs_scores_have_to_say_what_they_scored(pairs, tmp_path):
+    """By row or by id alone they may be those of before the noise, which nobody would see."""
+    noisy = truepair.inject_noise(pairs, 0.5, seed=0)
+    np.save(tmp_path / "rows.npy", np.ones(len(pairs)))
+    with pytest.raises(InputError, match="mismatched by noise, and an array does not say"):
+        with_pair_scores(noisy, tmp_path / "rows.npy")
+    with pytest.raises(InputError, match="mismatched by noise, and it has no column 'image'"):
+        with_pair_scores(noisy, written(tmp_path, columns(noisy)))
+    image = [str(noisy.images.ids[row]) for row in noisy.image_index]
+    assert with_pair_scores(noisy, written(tmp_path, columns(noisy, image=image))).scores is not None
+
+
 def test_as_options_of_the_data(tiny, pairs, tmp_path):
     table = written(tmp_path, columns(pairs))
     config = DataConfig(str(tiny), pair_scores=str(table), train_pairs=9)

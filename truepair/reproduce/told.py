@@ -69,7 +69,6 @@ class ToldTruePair(TruePair):
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The true ones in the place of those that teachers propose."""
-        self.seen = None
         partner = torch.from_numpy(self.truth.partner)
         found = (partner != torch.arange(len(partner))).float()
         memory.write("partner", None, partner)

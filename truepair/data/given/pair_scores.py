@@ -48,6 +48,7 @@ def of_rows(pairs: Pairs, path: Path) -> Any:
         raise InputError(
             f"{path} cannot be read as an array of scores ({error}); give another --pair-scores"
         ) from error
+    refuse_unchecked(pairs, path, "an array does not say which image and caption it scored")
     last = int(pairs.source_rows.max()) if len(pairs) else -1
     if scores.ndim != 1 or scores.dtype.kind not in "fiu" or len(scores) <= last:
         raise InputError(
@@ -66,8 +67,10 @@ def of_table(pairs: Pairs, path: Path, column: str) -> Any:
                 f"{path} has no column {name!r}; it has {', '.join(table.column_names)}. Name the one with the scores: "
                 "--score-column"
             )
-    if table.schema.field(column).type in ("string", "bool") or not is_number(table.schema.field(column).type):
+    if not is_number(table.schema.field(column).type):
         raise InputError(f"{path}: column {column!r} holds {table.schema.field(column).type}; expected numbers")
+    if "image" not in table.column_names:
+        refuse_unchecked(pairs, path, "it has no column 'image', which would say what it scored")
     names = [str(name) for name in table.column("pair_id").to_pylist()]
     rows = {name: row for row, name in enumerate(names)}
     if len(rows) < len(names):
@@ -80,6 +83,15 @@ def of_table(pairs: Pairs, path: Path, column: str) -> Any:
     places = np.array([rows[name] for name in ids], dtype=np.int64)
     check_same(pairs, path, table, places)
     return table.column(column).to_numpy(zero_copy_only=False)[places]
+
+
+def refuse_unchecked(pairs: Pairs, path: Path, why: str) -> None:
+    """Noise gives a pair another image under the same id: scores have to say that they are of this one."""
+    if pairs.mismatch_rate:
+        raise InputError(
+            f"{path}: pairs of {pairs.name} were mismatched by noise, and {why}; give a table with pair_id, image and "
+            "the scores of the pairs that are trained on"
+        )
 
 
 def is_number(kind: Any) -> bool:

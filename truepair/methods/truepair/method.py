@@ -146,8 +146,11 @@ class TruePair(Method):
             self.see_inputs(forward, memory)
             return
         assert isinstance(forward.auxiliary, Teachers)
+        keeps = self.asks_vectors(position) and forward.engine.exact_vectors
+        if not (keeps or self.asks_partners(position)):
+            return
         images, texts = vectors_by(forward.auxiliary, forward)
-        if self.asks_vectors(position):
+        if keeps:
             self.keep_vectors(forward, images, texts, memory)
         if self.asks_partners(position):
             self.see_disbelieved(forward, images, texts, memory)
@@ -167,9 +170,9 @@ class TruePair(Method):
             )
 
     def keep_vectors(self, forward: Forward, images: Tensor, texts: Tensor, memory: CorrespondenceMemory) -> None:
-        """Where similarities are products of vectors, those of all pairs, if they fit."""
+        """Those of all pairs, if they fit."""
         needed, held = 4 * memory.count * (images.shape[1] + texts.shape[1]), memory_of()
-        if not forward.engine.exact_vectors or (held is not None and needed > KEPT * held):
+        if held is not None and needed > KEPT * held:
             return
         self.taught = self.taught or TeacherVectors(memory.count)
         self.taught.add(forward.batch.ids.cpu(), images, texts)
@@ -194,6 +197,7 @@ class TruePair(Method):
         label = memory.read("label")
         if self.asks_partners(position):
             scalars |= self.look_for_partners(memory)
+        self.seen = None  # also what a repeated survey saw again
         if not memory.has_noted(SHARE) or self.config.credit == "label":
             credit, limited = self.limited_credit(label, memory)
             scalars |= limited
@@ -266,9 +270,8 @@ class TruePair(Method):
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The teachers' proposals for the pairs that they have seen disbelieved."""
         pool = (memory.read("credit") == 0).nonzero()[:, 0]
-        seen, self.seen = self.seen, None
-        assert seen is not None
-        place, probability = propose(seen.images, seen.texts, temperature=self.config.temperature)
+        assert self.seen is not None
+        place, probability = propose(self.seen.images, self.seen.texts, temperature=self.config.temperature)
         memory.write("partner", None, torch.arange(memory.count).index_copy(0, pool, pool[place]))
         memory.write("partner_probability", None, torch.zeros(memory.count).index_copy(0, pool, probability))
         return {"partner_probability": float(probability.mean()) if len(pool) else 0.0}
