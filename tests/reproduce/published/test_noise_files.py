@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.reproduce.published.test_reproduce import asked, index_of, refusal, write_layout
+from tests.reproduce.published.field_layouts import asked, index_of, refusal, write_layout
 from truepair.cli.main import main
 from truepair.reproduce.published.command import planned, show_plan
 from truepair.reproduce.published.printed import printed_table
