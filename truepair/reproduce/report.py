@@ -18,6 +18,7 @@ from truepair.reproduce.render.against import against
 from truepair.reproduce.render.analysis import analyses
 from truepair.reproduce.render.audit import audits, embedding_audits, retraining
 from truepair.reproduce.render.beside_print import beside_print
+from truepair.reproduce.render.by_noise import by_noise
 from truepair.reproduce.render.grand import grand, page_of
 from truepair.reproduce.render.held_out import held_out
 from truepair.reproduce.render.markdown import WARM_UP, of_versions, of_warm_up
@@ -37,6 +38,7 @@ RENDER: dict[str, Callable[..., str]] = {
         ablation,
         ablation_beside_print,
         against,
+        by_noise,
         analyses,
         held_out,
         audits,
