@@ -1,4 +1,4 @@
-"""An ablation over noise: a column a rate and kind of noise, differences of equal seeds, tested where three are there."""
+"""An ablation over noise: a column a rate and kind of noise, differences of equal seeds, p of three or more."""
 
 import pytest
 from scipy.stats import ttest_rel
