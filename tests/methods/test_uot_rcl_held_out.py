@@ -53,7 +53,9 @@ def test_the_share_of_wrong_labels_is_told(run):
 
 def test_without_the_remainder_training_is_as_without_the_models_and_less_is_told_without(run, tmp_path):
     alone = fit(tmp_path / "alone", method=build_method("uot-rcl", {"held_out_weight": 0.0}))
-    transported = fit(tmp_path / "transported", method=build_method("uot-rcl", {"remainder": "none"}))
+    transported = fit(
+        tmp_path / "transported", method=build_method("uot-rcl", {"remainder": "none", "relation_from": 0.0})
+    )
     for name in ("loss", "dev"):
         assert [line[name] for line in alone.metrics] == [line[name] for line in transported.metrics]
     losses = [[line["loss"] for line in each.metrics] for each in (run, alone)]
@@ -110,6 +112,26 @@ def test_what_is_learned_sums_to_one_where_the_models_tell_something():
             left = (1 - float(plan[i].sum())) if remainder == "held-out" else 0.0
             for k in range(3):
                 assert float(found[row, k]) == pytest.approx(float(plan[i, k]) + left * float(said[i, k]), abs=1e-6)
+
+
+def test_images_and_texts_are_matched_where_most_labels_are_wrong_or_nothing_can_be_told():
+    method = build_method("uot-rcl")
+    memory = CorrespondenceMemory(4, GivenClasses(torch.tensor([0, 1, 2, 0]), 3))
+    method.prepare(memory)
+    memory.note("predictions_changed", torch.tensor(0.3))  # half of full doubt
+    assert method.relation_weight(memory) == pytest.approx(0.2)  # they have told nothing
+    for share, weight in ((0.69, 0.0), (0.71, 0.2), (0.2, 0.0)):
+        memory.note(WRONG, torch.tensor([share, 0.01]))
+        assert method.relation_weight(memory) == pytest.approx(weight)
+    everywhere = build_method("uot-rcl", {"relation_from": 0.0})
+    assert everywhere.relation_weight(memory) == pytest.approx(0.2)
+
+
+def test_with_few_wrong_labels_training_is_that_without_the_relation_loss(run, tmp_path):
+    without = fit(tmp_path / "without", method=build_method("uot-rcl", {"relation_weight": 0.0}))
+    always = fit(tmp_path / "always", method=build_method("uot-rcl", {"relation_from": 0.0}))
+    assert [line["loss"] for line in without.metrics] == [line["loss"] for line in run.metrics]
+    assert "relation_loss" in always.metrics[-1] and "relation_loss" not in run.metrics[-1]
 
 
 @pytest.mark.parametrize("batches", [1, 7, 55])
@@ -192,4 +214,4 @@ def test_what_is_kept_is_what_the_models_say_of_the_vectors(tmp_path, monkeypatc
     assert [side.shape for side in sides] == [(400, 6), (400, 5)]
     told = read_pair_table(made.path / "pairs.parquet", ["label_distribution"])["label_distribution"].to_pylist()
     np.testing.assert_allclose(np.array(told), of(sides, rows, labels, 4, seed=0).posterior, atol=1e-6)
-    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 3
+    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 4

@@ -67,7 +67,7 @@ METHODS: dict[str, Place] = {
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),
-    "uot-rcl": Place("uot_rcl.method:UOTRCL", "uot_rcl.options:UOTRCLConfig", revision=3),
+    "uot-rcl": Place("uot_rcl.method:UOTRCL", "uot_rcl.options:UOTRCLConfig", revision=4),
 }
 
 

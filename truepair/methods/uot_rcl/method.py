@@ -61,7 +61,8 @@ class UOTRCL(LabelMethod):
     count the same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as
     matched in L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left
     to see (`doubt`, `confirmed`). Linear models that have not learned the labels say most of what is said of these
-    (`label_distribution`), and fill up what is learned of a label that is not wholly transported (`learned_labels`).
+    (`label_distribution`), fill up what is learned of a label that is not wholly transported (`learned_labels`), and
+    leave L_BHG out where they find less than most labels wrong (`relation_weight`).
     `as_printed` has the paper's own.
     """
 
@@ -232,12 +233,18 @@ class UOTRCL(LabelMethod):
         target = target.to(logits[0])
         label_loss = soft_cross_entropy(logits[0], target) + soft_cross_entropy(logits[1], target)
         scalars = {"label_loss": float(label_loss.detach().mean())}
-        weight = self.config.relation_weight * self.doubt(memory) if corrects else 0.0
+        weight = self.relation_weight(memory) if corrects else 0.0
         if not weight:
             return BatchLoss(label_loss, scalars)
         relation_loss = self.relation_loss(forward, memory)
         scalars["relation_loss"] = float(relation_loss.detach().mean())
         return BatchLoss(label_loss + weight * relation_loss, scalars)
+
+    def relation_weight(self, memory: CorrespondenceMemory) -> float:
+        """λ as far as there is doubt; 0 where linear models find fewer labels wrong than those it pays with."""
+        if memory.has_noted(WRONG) and float(memory.noted(WRONG)[0]) < self.config.relation_from:
+            return 0.0
+        return self.config.relation_weight * self.doubt(memory)
 
     def learned_labels(self, memory: CorrespondenceMemory, ids: Tensor) -> Tensor:
         """The corrected labels of some pairs, (n, K), and in the place of the part that is not transported what the

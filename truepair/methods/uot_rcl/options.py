@@ -70,6 +70,13 @@ class UOTRCLConfig(Options):
     relation_weight: float = option(
         0.4, "weight λ of the relation alignment L_BHG (eq. 19) at full doubt; 0 leaves it out", least=0
     )
+    relation_from: float = option(
+        0.7,
+        "share of the labels that linear models find wrong at random, below which there is no L_BHG; where they can "
+        "tell nothing, doubt alone decides (the paper: 0)",
+        **SHARE,
+        idle=WITHOUT_RELATION | {"held_out_weight": (0,)},
+    )
     pair_weight: float = option(
         0.8,
         "share of the given pairs in what L_BHG matches, the transport the rest (the paper: 0)",
