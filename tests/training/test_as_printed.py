@@ -147,7 +147,7 @@ OPTIONS = {
         "first_mass": 0.2, "last_mass": 0.8, "doubt_from": 0.0, "doubt_to": 0.0,
         "epsilon": 0.05, "relation_epsilon": 0.05,
         "class_prior": "uniform", "relation_weight": 0.4, "pair_weight": 0.0, "confident": "consistent",
-        "held_out_weight": 0.0, "remainder": "none", "keep_labels": False,
+        "held_out_weight": 0.0, "remainder": "none", "relation_from": 0.0, "keep_labels": False,
     },
 }  # fmt: skip
 
