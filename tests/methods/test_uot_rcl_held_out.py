@@ -120,10 +120,11 @@ def test_images_and_texts_are_matched_where_most_labels_are_wrong_or_nothing_can
     method.prepare(memory)
     memory.note("predictions_changed", torch.tensor(0.3))  # half of full doubt
     assert method.relation_weight(memory) == pytest.approx(0.2)  # they have told nothing
-    for share, weight in ((0.69, 0.0), (0.71, 0.2), (0.2, 0.0)):
-        memory.note(WRONG, torch.tensor([share, 0.01]))
+    for drawn, weight in ((0.69, 0.0), (0.71, 0.2), (0.2, 0.0)):  # of three classes: a third of them stays right
+        memory.note(WRONG, torch.tensor([drawn * 2 / 3, 0.01]))
         assert method.relation_weight(memory) == pytest.approx(weight)
     everywhere = build_method("uot-rcl", {"relation_from": 0.0})
+    everywhere.prepare(CorrespondenceMemory(4, GivenClasses(torch.tensor([0, 1, 2, 0]), 3)))
     assert everywhere.relation_weight(memory) == pytest.approx(0.2)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from truepair.methods.preset import LABEL_REASONS, LABEL_TRAINING, Preset, mrl_networks
 
 DOUBT = (
-    "where nearly all labels are right, correcting costs more than it saves (Wikipedia at 40 % is beyond the range in "
-    "which it acts)"
+    "where nearly all labels are right, correcting costs more than it saves (Wikipedia at 40 and 80 % is beyond the "
+    "range in which it acts)"
 )
 
 PRINTED = Preset(

@@ -241,9 +241,13 @@ class UOTRCL(LabelMethod):
         return BatchLoss(label_loss + weight * relation_loss, scalars)
 
     def relation_weight(self, memory: CorrespondenceMemory) -> float:
-        """λ as far as there is doubt; 0 where linear models find fewer labels wrong than those it pays with."""
-        if memory.has_noted(WRONG) and float(memory.noted(WRONG)[0]) < self.config.relation_from:
-            return 0.0
+        """λ as far as there is doubt; 0 where linear models find a smaller share of labels drawn anew, ρ, than it pays
+        with. What is noted is the share that is wrong of them, ρ (1 − 1/K).
+        """
+        if memory.has_noted(WRONG):
+            least = self.config.relation_from * (1 - 1 / self.given.count)
+            if float(memory.noted(WRONG)[0]) < least:
+                return 0.0
         return self.config.relation_weight * self.doubt(memory)
 
     def learned_labels(self, memory: CorrespondenceMemory, ids: Tensor) -> Tensor:

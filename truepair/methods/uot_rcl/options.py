@@ -72,8 +72,8 @@ class UOTRCLConfig(Options):
     )
     relation_from: float = option(
         0.7,
-        "share of the labels that linear models find wrong at random, below which there is no L_BHG; where they can "
-        "tell nothing, doubt alone decides (the paper: 0)",
+        "share ρ of the labels drawn anew from all classes, as linear models find it, below which there is no L_BHG; "
+        "where they can tell nothing, doubt alone decides (the paper: 0)",
         **SHARE,
         idle=WITHOUT_RELATION | {"held_out_weight": (0,)},
     )
