@@ -15,8 +15,9 @@ from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair import first_labels
+from truepair.methods.truepair.credits import uppermost
 from truepair.methods.truepair.first_labels import FirstLabels, PairVectors
-from truepair.methods.truepair.method import FIRST_AUROC, SHARE, uppermost
+from truepair.methods.truepair.method import FIRST_AUROC, LINEAR, SHARE, SYNTHETIC
 from truepair.training.setup import Setup
 
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
@@ -176,7 +177,9 @@ def found_labels(pairs, share, low, recall):
     matching = torch.zeros(pairs)
     matching[: round(recall * (1 - share) * pairs)] = 1.0
     estimate = Estimate(share, low, share + 0.01, 0.01, 0.5)
-    return FirstLabels(estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching, pairs)
+    return FirstLabels(
+        estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching, torch.ones(pairs).bool()
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,40 +207,97 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, lo
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "recall", "sure"),
-    [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.4, False), (0.0, 0.3, 1.0, True)],
+    ("low", "high", "recall", "narrow"),
+    [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.4, True), (0.0, 0.3, 1.0, True)],
 )
-def test_they_are_kept_to_be_asked_again_where_they_are_sure(low, high, recall, sure):
+def test_they_are_kept_to_be_asked_again_where_the_share_is_known_well(low, high, recall, narrow):
     found = replace(found_labels(1000, 0.4, 0.3, recall), estimate=Estimate(0.4, low, high, 0.01, 0.5))
     _, memory = asked(found)
-    assert found.sure is sure and memory.has_noted(FIRST_AUROC) is sure and not memory.has_noted(SHARE)
+    assert found.narrow is narrow and memory.has_noted(LINEAR) is narrow and not memory.has_noted(SHARE)
+    assert memory.has_noted(FIRST_AUROC) is (narrow and recall > 0.5)
     assert torch.equal(memory.read("label"), torch.ones(1000)) and torch.equal(memory.read("credit"), torch.ones(1000))
-    assert torch.equal(memory.read("odds"), found.odds if sure else torch.zeros(1000))
+    assert torch.equal(memory.read("odds"), torch.zeros(1000))
 
 
-@pytest.mark.parametrize(("above", "taken"), [(0.0, True), (0.2, True), (0.3, False), (0.5, False)])
-def test_asked_again_they_are_taken_where_the_network_tells_less_than_half_as_well(above, taken):
-    """These linear odds always tell a given pair, 1; the network does in ½ + `above` of all comparisons."""
-    found = replace(found_labels(1000, 0.4, 0.3, 0.9), odds=torch.linspace(3, -8, 1000))
-    method, memory = asked(found)
-    assert found.auroc == 1.0
+def seen_to_tell(memory, above):
+    """A network that tells 1,000 pairs from synthetic mismatches in ½ + `above` of all comparisons: its odds."""
     seen = torch.full((1000,), 0.01)
     seen[: round(2000 * above)] = 0.02
     memory.write("seen_probability", None, seen)
     memory.write("synthetic", None, torch.full((1000,), 0.01))
+    return torch.logit(seen)
+
+
+@pytest.mark.parametrize(
+    ("above", "taken"), [(0.0, True), (0.2, True), (0.3, False), (0.34, False), (0.36, True), (0.5, True)]
+)
+def test_they_count_where_the_network_tells_less_than_half_as_well_or_more_than_can_be(above, taken):
+    """These linear odds always tell a given pair, 1; of 30 % mismatched pairs or more nobody can tell over 0.85."""
+    found = replace(found_labels(1000, 0.4, 0.3, 0.9), odds=torch.linspace(3, -8, 1000))
+    method, memory = asked(found)
+    assert found.auroc == 1.0
+    seen_odds = seen_to_tell(memory, above)
     scalars = method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
     assert scalars["network_auroc"] == pytest.approx(0.5 + above) and memory.has_noted(SHARE) is taken
-    seen_odds = torch.logit(seen)
     refined = 6  # epochs of the first stage, before which labels are refined
     torch.testing.assert_close(memory.read("odds"), (refined * found.odds + seen_odds) / 7 if taken else seen_odds)
     assert not taken or (memory.read("credit") > 0).sum() == 600
     again = method.start_epoch(EpochPosition(0, 4, method.stages(10, 8)), memory)
-    assert "network_auroc" not in again
+    assert ("network_auroc" in again) is not taken
 
 
-def asked(found):
+@pytest.mark.parametrize("recall", [0.9, 0.4])
+def test_they_count_from_the_epoch_on_in_which_mismatched_pairs_look_learned_by_heart(recall):
+    found = found_labels(1000, 0.4, 0.3, recall)
+    method, memory = asked(found)
+    stages = method.stages(10, 8)
+    before = seen_to_tell(memory, 0.3)
+    method.start_epoch(EpochPosition(0, 3, stages), memory)
+    assert not memory.has_noted(SHARE)
+    after = seen_to_tell(memory, 0.4)
+    method.start_epoch(EpochPosition(0, 4, stages), memory)
+    assert memory.has_noted(SHARE)
+    torch.testing.assert_close(memory.read("odds"), (6 * found.odds + before + after) / 8)
+    method.start_epoch(EpochPosition(0, 5, stages), memory)
+    torch.testing.assert_close(memory.read("odds"), (6 * found.odds + before + 2 * after) / 9)
+
+
+def test_little_told_does_not_replace_what_a_slow_network_says():
+    method, memory = asked(found_labels(1000, 0.4, 0.3, 0.4))
+    seen_to_tell(memory, 0.0)
+    method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
+    assert not memory.has_noted(SHARE)
+
+
+def test_after_the_first_stage_they_are_not_asked():
+    method, memory = asked(found_labels(1000, 0.4, 0.3, 0.9))
+    seen_to_tell(memory, 0.5)
+    scalars = method.start_epoch(EpochPosition(1, 3, method.stages(10, 8)), memory)
+    assert "network_auroc" not in scalars and not memory.has_noted(SHARE)
+
+
+def test_pairs_that_cannot_be_judged_have_no_part_in_it():
+    """What a network says of these, whose captions are of too many images, is no sign of anything."""
+    found = replace(found_labels(1000, 0.4, 0.3, 0.9), judges=torch.arange(1000) >= 600)
+    method, memory = asked(found)
+    assert found.judged == 400
+    seen_to_tell(memory, 0.3)  # that is of the first 600
+    scalars = method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
+    assert scalars["network_auroc"] == 0.5
+
+
+def test_beside_labels_with_momentum_they_are_the_old_labels():
+    found = found_labels(1000, 0.4, 0.3, 0.9)
+    method, memory = asked(found, {"label_memory": "momentum", "momentum": 0.7})
+    seen = torch.sigmoid(seen_to_tell(memory, 0.5))
+    method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
+    assert memory.has_noted(SHARE) and not memory.has_noted(SYNTHETIC)
+    torch.testing.assert_close(memory.read("label"), 0.7 * torch.sigmoid(found.odds) + 0.3 * seen)
+
+
+def asked(found, options=None):
     """The method after its first survey, in which the linear models have found this."""
-    method, memory = build_method("truepair"), CorrespondenceMemory(1000)
+    method, memory = build_method("truepair", options), CorrespondenceMemory(1000)
     method.prepare(memory)
     method.inputs = type("Inputs", (), {"first_labels": lambda self, **_: found})()
     method.start_epoch(EpochPosition(0, 1, method.stages(10, 8)), memory)

@@ -55,19 +55,22 @@ class FirstLabels:
     Attributes:
         estimate: of π, the share of mismatched pairs.
         odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them.
-        synthetic: (N,) float32 the same of synthetic mismatches; those of which there is none have the median.
+        synthetic: (N,) float32 the same of synthetic mismatches, and their median where there are fewer.
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
-        judged: how many pairs were; the others have a caption of too many images, odds that a share π of the judged
-            ones is below, and p_match 0.
-        judges: (N,) bool, which; None: all.
+        judges: (N,) bool, which pairs were judged; the others have a caption of too many images, odds that a share π of
+            the judged ones is below, and p_match 0.
     """
 
     estimate: Estimate
     odds: Tensor
     synthetic: Tensor
     matching: Tensor
-    judged: int
-    judges: Tensor | None = None
+    judges: Tensor
+
+    @property
+    def judged(self) -> int:
+        """How many pairs were judged."""
+        return int(self.judges.sum())
 
     @property
     def recall(self) -> float:
@@ -85,9 +88,9 @@ class FirstLabels:
         return mostly_mismatched(self.estimate) and self.separates
 
     @property
-    def sure(self) -> bool:
-        """Whether they may be taken later, in place of those of a network that has learned next to nothing."""
-        return self.estimate.high - self.estimate.low <= WIDEST and self.separates
+    def narrow(self) -> bool:
+        """Whether π is known well enough that the labels may count later."""
+        return self.estimate.high - self.estimate.low <= WIDEST
 
     @property
     def separates(self) -> bool:
@@ -96,11 +99,8 @@ class FirstLabels:
 
     @property
     def auroc(self) -> float:
-        """AUROC of the given pairs against the synthetic mismatches: ½ where nothing is told, as of pairs unjudged."""
-        odds = self.odds
-        if self.judges is not None and not bool(self.judges.all()):
-            odds = torch.where(self.judges, odds, self.synthetic[-1])  # the median, as there are fewer than N of these
-        return auroc_among(odds.numpy(), self.synthetic.numpy())
+        """AUROC of the judged pairs against the synthetic mismatches: ½ where nothing is told."""
+        return auroc_among(self.odds[self.judges].numpy(), self.synthetic[: self.judged].numpy())
 
 
 def mostly_mismatched(estimate: Estimate) -> bool:
@@ -132,7 +132,7 @@ class PairVectors(InputVectors):
         synthetic[: len(found.synthetic)] = found.synthetic
         among = np.log(batch_size)
         odds, of_synthetic, match = (_float(part) for part in (given - among, synthetic - among, matching))
-        return FirstLabels(estimate, odds, of_synthetic, match, int(judged.sum()), torch.from_numpy(judged))
+        return FirstLabels(estimate, odds, of_synthetic, match, torch.from_numpy(judged))
 
     def held_out_models(self, temperature: float) -> tuple[BoolArray, float, CrossFittedCCA | None]:
         """(N,) which pairs can be judged, how often each of them stands there, and the models of these if possible."""

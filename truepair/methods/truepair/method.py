@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
-from truepair.correspondence.division import CERTAIN, HALF, Part, beyond_chance, upper_group
+from truepair.correspondence.division import CERTAIN, HALF, Part
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
 from truepair.device import memory_of
 from truepair.errors import InputError, TooLargeError
@@ -25,6 +25,7 @@ from truepair.losses import active_complementary, batch_distillation
 from truepair.losses.proposed import proposed_partner
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
 from truepair.methods.pair_field import PairField
+from truepair.methods.truepair.credits import by_groups, uppermost
 from truepair.methods.truepair.first_labels import PairVectors
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import propose
@@ -32,13 +33,12 @@ from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers, Teach
 
 logger = logging.getLogger(__name__)
 
-LEAST_BELIEVED = 0.05
-"""Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
-
 SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
 ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
 SYNTHETIC = "synthetic_odds"  # note: (N,) mean log odds of synthetic mismatches, one of each image an epoch
-FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they may still be taken
+LINEAR = "linear_odds"  # note: (N,) their odds, where they may still count
+JUDGED = "judged"  # note: (N,) bool, which pairs they could judge, where they may still count
+FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they tell enough to replace those of a slow network
 
 SLOW = 0.5
 """A network that tells given pairs from synthetic mismatches less than half as well as linear models (AUROC − ½) has
@@ -191,9 +191,9 @@ class TruePair(Method):
         """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
         scalars = self.begin(position, memory) if self.begins(position) else {}
         if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
-            if memory.has_noted(FIRST_AUROC) and position.overall == self.config.freeze_epochs + 1:
-                scalars |= self.compare_with_linear_models(memory)
             self.refine(position, memory)
+            if position.stage == 0 and memory.has_noted(LINEAR) and not memory.has_noted(SHARE):
+                scalars |= self.ask_linear_models(position, memory)
         label = memory.read("label")
         if self.asks_partners(position):
             scalars |= self.look_for_partners(memory)
@@ -219,27 +219,50 @@ class TruePair(Method):
             return {}
         memory.write("first_matching", None, found.matching)
         memory.note(ESTIMATE, torch.tensor(astuple(found.estimate), dtype=torch.float64))
-        if found.better or found.sure:
-            memory.write("odds", None, found.odds)
         if found.better:
             memory.note(SHARE, torch.tensor(found.estimate.share))
+            memory.write("odds", None, found.odds)
             memory.write("label", None, torch.sigmoid(found.odds))
             memory.write("synthetic", None, torch.sigmoid(found.synthetic))
-        elif found.sure:
-            memory.note(FIRST_AUROC, torch.tensor(found.auroc, dtype=torch.float64))
+        elif found.narrow:
+            memory.note(LINEAR, found.odds)
+            memory.note(JUDGED, found.judges)
+            if found.separates:
+                memory.note(FIRST_AUROC, torch.tensor(found.auroc, dtype=torch.float64))
         estimate = found.estimate
         shares = {"first_share": estimate.share, "first_share_low": estimate.low, "first_share_high": estimate.high}
         return {**shares, "first_recall": found.recall, "first_auroc": found.auroc}
 
-    def compare_with_linear_models(self, memory: CorrespondenceMemory) -> dict[str, float]:
-        """The labels of linear models after all, where the network tells far less when labels are first refined."""
-        auroc = auroc_among(memory.read("seen_probability").numpy(), memory.read("synthetic").numpy())
-        if auroc - HALF < SLOW * (float(memory.noted(FIRST_AUROC)) - HALF):
-            memory.note(SHARE, memory.noted(ESTIMATE)[0])
-            memory.write("label", None, torch.sigmoid(memory.read("odds")))
-        else:
-            memory.write("odds", None, torch.zeros(memory.count))
+    def ask_linear_models(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
+        """Their labels count as well, where the network tells far less at first, or more than can be told.
+
+        Of mismatched pairs a network that has not learned them tells as little as of synthetic mismatches: its AUROC
+        of all pairs against these is at most 1 − π/2.
+        """
+        judged, means = memory.noted(JUDGED), self.config.label_memory == "mean"
+        label = memory.read("odds") if means else memory.read("label")
+        made = memory.noted(SYNTHETIC) if means else memory.read("synthetic")
+        auroc = auroc_among(label[judged].numpy(), made[judged].numpy())
+        first = position.epoch == self.config.freeze_epochs + 1 and memory.has_noted(FIRST_AUROC)
+        slow = first and auroc - HALF < SLOW * (float(memory.noted(FIRST_AUROC)) - HALF)
+        estimate = self.mismatch_share(memory)
+        assert estimate is not None
+        if slow or auroc > 1 - estimate.low / 2:
+            memory.note(SHARE, torch.tensor(estimate.share))
+            self.count_linear_models(position, memory)
         return {"network_auroc": auroc}
+
+    def count_linear_models(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
+        """Their odds in the mean of the labels, as often as the first stage refines these; or as the old labels."""
+        linear = memory.noted(LINEAR)
+        if self.config.label_memory == "mean":
+            refined = self.refinements(position)
+            times = refined[0] / (refined[0] + position.epoch - self.config.freeze_epochs)
+            odds = torch.lerp(memory.read("odds"), linear, times)
+            memory.write("odds", None, odds)
+            memory.write("label", None, torch.sigmoid(odds))
+        else:
+            memory.write("label", None, torch.lerp(memory.read("label"), torch.sigmoid(linear), self.config.momentum))
 
     def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
         return Estimate(*memory.noted(ESTIMATE).tolist()) if memory.has_noted(ESTIMATE) else None
@@ -251,10 +274,9 @@ class TruePair(Method):
         labels count as much as the network of a stage: as often as the first one refines its labels.
         """
         label, seen = memory.read("label"), memory.read("seen_probability")
-        freeze = self.config.freeze_epochs
-        of_stages = [max(0, stage.epochs - freeze) for stage in position.stages]
-        updates = sum(of_stages[: position.stage]) + position.epoch - freeze
-        updates += of_stages[0] if memory.has_noted(SHARE) else 0
+        refined = self.refinements(position)
+        updates = sum(refined[: position.stage]) + position.epoch - self.config.freeze_epochs
+        updates += refined[0] if memory.has_noted(SHARE) else 0
         if self.config.label_memory == "mean":
             odds = running_mean(memory.read("odds"), seen, updates)
             memory.write("odds", None, odds)
@@ -266,6 +288,10 @@ class TruePair(Method):
             momentum = self.config.momentum if updates > 1 else 0.0
             label = momentum * label + (1 - momentum) * seen
         memory.write("label", None, label)
+
+    def refinements(self, position: EpochPosition) -> list[int]:
+        """How often labels are refined in each stage."""
+        return [max(0, stage.epochs - self.config.freeze_epochs) for stage in position.stages]
 
     def look_for_partners(self, memory: CorrespondenceMemory) -> dict[str, float]:
         """The teachers' proposals for the pairs that they have seen disbelieved."""
@@ -299,14 +325,7 @@ class TruePair(Method):
             synthetic: (N,) what labels of synthetic mismatches would be.
         """
         believed = label.masked_fill(label < self.config.threshold, 0.0)
-        if self.config.credit == "label":
-            return believed
-        upper = upper_group(label, synthetic)
-        if upper is not None:
-            credit = upper.float()
-            return credit.masked_fill(credit < HALF, 0.0)
-        few = (believed > 0).float().mean() < LEAST_BELIEVED
-        return beyond_chance(label, synthetic) if few else believed
+        return believed if self.config.credit == "label" else by_groups(label, synthetic, believed)
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
         """The active complementary loss on ŷ, and in the last stage δ times the distillation of the ones before."""
@@ -376,13 +395,3 @@ class TruePair(Method):
 def running_mean(odds: Tensor, probability: Tensor, count: int) -> Tensor:
     """The mean log odds of `count` probabilities, of which the last ones are given and `odds` is that of the others."""
     return odds + (torch.logit(probability.double(), eps=CERTAIN).float() - odds) / count
-
-
-def uppermost(label: Tensor, share: float) -> Tensor:
-    """1 for the share of the pairs with the largest labels, and for all that are equal to the least of these, 0 for the
-    others, (N,).
-    """
-    count = round(share * len(label))
-    if not count:
-        return torch.zeros_like(label)
-    return (label >= label.topk(count).values[-1]).float()
