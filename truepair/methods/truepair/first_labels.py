@@ -2,8 +2,8 @@
 
 A network that is trained on pairs most of which are wrong learns many of them by heart before its labels can tell.
 Cross-fitted CCA of what it is fed (`truepair.correspondence.canonical`) tells them in seconds, and how many there are.
-With less noise the networks' own labels tell more than a linear model does, and it is left to them; unless a network
-has learned next to nothing by the time that labels are refined.
+With less noise it is left to the networks' own labels at first. Where a network has learned next to nothing by the time
+that labels are refined, or has memorised mismatched pairs after all, the linear models' labels count beside its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIVISIONS = 5
 """Into folds, over which π is estimated. With one it depends on the division: of photographs at 80 % (seed 2), ten of
 them give a π of 0.73 to 0.80, whose interval begins at 0.57 to 0.76; two times five of them 0.81, and 0.75, both."""
 WIDEST = 1 / 3
-"""Width of the interval of the estimate up to which the labels may be taken later (`sure`): the most pairs that are
+"""Width of the interval of the estimate up to which the labels may count later (`narrow`): the most pairs that are
 believed or not by its error. 3,000 products at 40 % have 0.13, of 1,000 products and photographs 0.26 to 0.64."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
 LEAST_IMAGES = 40 * FOLDS

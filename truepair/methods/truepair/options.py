@@ -51,7 +51,8 @@ class TruePairConfig(Options):
     first_labels: Literal["held-out", "given"] = option(
         "held-out",
         "first labels: of linear models (cross-fitted CCA) that have not seen the pair, before the first epoch where "
-        "two thirds of the pairs are mismatched, and later where the network has learned nothing; or 1 as given",
+        "two thirds of the pairs are mismatched, and later where the network has learned nothing, or has memorised "
+        "mismatched pairs; or 1 as given",
     )
     credit: Literal["posterior", "label"] = option(
         "posterior",
