@@ -12,8 +12,8 @@ LEAST_BELIEVED = 0.05
 
 
 def by_groups(label: Tensor, synthetic: Tensor, believed: Tensor) -> Tensor:
-    """The posterior of the upper one of two groups of labels; where there are not two: what is `believed`, and where
-    that are few pairs, the label as far as chance does not explain it.
+    """The posterior of the upper one of two groups of labels; where there are not two: what is `believed`, or where
+    few pairs are, the label as far as chance does not explain it.
 
     Args:
         label: (N,).
