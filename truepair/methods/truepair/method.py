@@ -237,8 +237,8 @@ class TruePair(Method):
         """Their labels count as well, where the network tells far less at first, or more than can be told.
 
         Of mismatched pairs a network that has not learned them tells as little as of synthetic mismatches: its AUROC
-        of all pairs against these is π/2 + (1 − π) A, at most 1 − π/2. The bound takes the lower end of the interval of π,
-        so that an estimate that is too high is no sign of memorising (docs/truepair-method.md, section 4).
+        of all pairs against these is π/2 + (1 − π) A, at most 1 − π/2. The bound takes the lower end of the interval of
+        π, so that an estimate that is too high is no sign of memorising (docs/truepair-method.md, section 4).
         """
         judged, means = memory.noted(JUDGED), self.config.label_memory == "mean"
         label = memory.read("odds") if means else memory.read("label")
