@@ -28,7 +28,7 @@ bench: setup
 # The tables of the documentation (truepair/reproduce/specs): finished runs are skipped, one that was cut off goes on. Some
 # sixty hours on two cores, and as many for the last one, grand. Every setting as printed takes days: those tables
 # (as-printed-global, as-printed-others, as-printed, disncl-as-printed, labels-as-printed, labels-as-printed-others) are
-# run by name.
+# run by name; and so is ours-icons, whose data examples/icons.py makes.
 TABLES := noise photographs photographs-encoders photographs-local photographs-20-epochs noise-20-epochs noise-local \
 	noise-others explored departures crcl-parts crcl-losses crcl-sweeps gsc-parts gsc-exchange gsc-sweeps ugncl-parts \
 	rivals-sweeps disncl disncl-images disncl-local disncl-analysis as-printed-mended labels labels-gamma labels-lambda \

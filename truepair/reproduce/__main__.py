@@ -10,11 +10,12 @@ from pathlib import Path
 from truepair.errors import TruepairError
 from truepair.phrases import counted
 from truepair.reproduce.cells import Places
+from truepair.reproduce.data_sets import check_data_sets
 from truepair.reproduce.figures.figure import draw, read_figures
 from truepair.reproduce.processes import ended_together
 from truepair.reproduce.records import outdated, read_records
 from truepair.reproduce.report import PRINT, report
-from truepair.reproduce.runner import chosen_cells, run_cells
+from truepair.reproduce.runner import chosen_cells, missing_cells, run_cells
 from truepair.reproduce.tables import read_specs
 
 TABLES, _ = read_specs()
@@ -79,8 +80,9 @@ def run_table(options: argparse.Namespace) -> None:
     given = {key: getattr(options, name) for name, (key, _, _) in CHOICES.items()}
     wanted = {key: values for key, values in given.items() if values is not None}
     table = TABLES[options.table]
+    results, places = options.results / f"{table.name}.jsonl", Places(options.root, options.runs)
     records = table.records(options.results)
-    own = {record["name"] for record in read_records(options.results / f"{table.name}.jsonl")}
+    own = {record["name"] for record in read_records(results)}
     elsewhere = {record["name"] for record in records} - own
     cells = [cell for cell in chosen_cells(table.cells, wanted) if cell.name not in elsewhere]
     names = {cell.name for cell in cells}
@@ -88,8 +90,8 @@ def run_table(options: argparse.Namespace) -> None:
         print(
             f"kept: {counted(old, 'run')} of an earlier revision of the method; to run again: --anew", file=sys.stderr
         )
-    places = Places(options.root, options.runs)
-    run_cells(cells, options.results / f"{options.table}.jsonl", places, jobs=options.jobs, anew=options.anew)
+    check_data_sets(missing_cells(cells, results, anew=options.anew), places)
+    run_cells(cells, results, places, jobs=options.jobs, anew=options.anew)
 
 
 def draw_figure(options: argparse.Namespace) -> None:
