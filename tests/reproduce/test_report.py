@@ -159,3 +159,22 @@ def test_a_section_that_awaits_runs_says_so(tmp_path):
     assert len(report(tmp_path, ["labels-as-printed-others"])) == 1
     assert "No run yet: `python -m truepair.reproduce run labels-as-printed-others`." in page.read_text()
     assert report(tmp_path, ["labels-as-printed-others"], check=True) == []
+
+
+def test_a_figure_of_records_is_drawn_anew_where_they_differ(copy):
+    """Where it stands in the documentation, with its table alone; one of runs is left as it is."""
+    drawn = ROOT / "docs" / "figures"
+    figures = copy / "docs" / "figures"
+    figures.mkdir(parents=True)
+    for name in ("crcl-3a", "crcl-3b", "disncl-4"):
+        shutil.copy(drawn / f"{name}.json", figures)
+    before = json.loads((figures / "crcl-3a.json").read_text())
+    for name in ("crcl-3a", "disncl-4"):
+        (figures / f"{name}.json").write_text(json.dumps(before | {"numbers": {}}))
+    assert report(copy, ["labels"], check=True) == []
+    assert report(copy, ["crcl-sweeps"], check=True) == [f"{figures / 'crcl-3a.svg'}: it shows other records"]
+    assert sorted(path.name for path in figures.iterdir()) == ["crcl-3a.json", "crcl-3b.json", "disncl-4.json"]
+    assert len(report(copy, ["crcl-sweeps"])) == 1
+    assert json.loads((figures / "crcl-3a.json").read_text()) == before
+    assert (figures / "crcl-3a.svg").exists() and (figures / "crcl-3a.png").exists()
+    assert report(copy, ["crcl-sweeps"]) == []

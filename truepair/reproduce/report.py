@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from truepair.errors import InputError
 from truepair.files import write_bytes_atomically, write_text_atomically
+from truepair.reproduce.figures.figure import redraw
 from truepair.reproduce.published.page import check_of_print
 from truepair.reproduce.records import finished_and_diverged, text_of
 from truepair.reproduce.render.ablation import ablation
@@ -58,7 +59,9 @@ PRINT = "print"
 
 
 def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str]:
-    """Render what shows the tables named; a sentence for each text that was, or with `check` would be, changed."""
+    """Render what shows the tables named, figures of their records too, where these are drawn; a sentence for each file
+    that was, or with `check` would be, changed.
+    """
     changes: list[str] = []
     tables, sections = read_specs()
     for section in sections:
@@ -83,6 +86,7 @@ def report(root: Path, names: Sequence[str], *, check: bool = False) -> list[str
         whole = [record for name in PRINTED for record in tables[name].records(root / "results")]
         for name, page in method_pages(fill(root, METHODS), whole).items():
             changes += put_page(root / "docs" / name, page, check=check)
+    changes += redraw(root / "docs" / "figures", root / "results", names, check=check)
     if PRINT in names:
         changes += put_text(root / "docs" / "print.md", "check of print", check_of_print(), check=check)
     return changes

@@ -23,6 +23,11 @@ class Drawn:
     figure: Figure
     numbers: Numbers
 
+    def told(self, about: Numbers) -> Numbers:
+        """What NAME.json holds: the numbers, and what they are of, as JSON gives them back."""
+        told: Numbers = json.loads(json.dumps({**about, "numbers": self.numbers}, allow_nan=False))
+        return told
+
 
 def write_figure(drawn: Drawn, folder: Path, name: str, about: Numbers) -> list[Path]:
     """Write NAME.svg, NAME.png and NAME.json; the same bytes for the same numbers.
@@ -41,5 +46,5 @@ def write_figure(drawn: Drawn, folder: Path, name: str, about: Numbers) -> list[
     paths = [folder / f"{name}.{kind}" for kind in ("svg", "png", "json")]
     write_bytes_atomically(paths[0], svg.getvalue().encode())
     write_bytes_atomically(paths[1], png_of(drawn.figure))
-    write_json_atomically(paths[2], json.loads(json.dumps({**about, "numbers": drawn.numbers}, allow_nan=False)))
+    write_json_atomically(paths[2], drawn.told(about))
     return paths

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from truepair.errors import InputError
 from truepair.reproduce.cells import Places, Record
-from truepair.reproduce.figures.drawn import Drawn, write_figure
+from truepair.reproduce.figures.drawn import Drawn, Numbers, write_figure
 from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
 from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
@@ -79,19 +80,45 @@ def draw(name: str, results: Path, places: Places, out: Path) -> list[Path]:
         InputError: there are no records of what it shows, or a run fails.
     """
     spec = read_figures()[name]
-    if spec.runs:
-        runs = {title: trained(run, places) for title, run in spec.runs.items()}
-        options = {**spec.options}
-        if "source" in options:
-            options["source"] = places.source(options["source"])
-        drawn = OF_RUNS[spec.draw](runs, **options)
-    else:
-        titles = read_specs()[0][spec.table].titles
-        rows = {row: titles[row] for row in spec.rows.split()}
-        drawn = OF_RECORDS[spec.draw](chosen(spec, rows, results), rows, **spec.options)
-    about = {"figure": name, "paper": spec.paper, "command": f"python -m truepair.reproduce figure {name}"}
+    drawn = drawn_of_runs(spec, places) if spec.runs else drawn_of_records(spec, results)
+    return write_figure(drawn, out, name, about(name, spec))
+
+
+def redraw(out: Path, results: Path, tables: Collection[str], *, check: bool = False) -> list[str]:
+    """Draw the figures of records of the tables named anew, where they are in `out` and show other numbers; a sentence
+    for each that was, or with `check` would be, changed.
+    """
+    changes = []
+    for name, spec in read_figures().items():
+        numbers = out / f"{name}.json"
+        if spec.runs or not numbers.exists() or not {spec.table, *read_specs()[0][spec.table].reuses} & {*tables}:
+            continue
+        drawn = drawn_of_records(spec, results)
+        if json.loads(numbers.read_text(encoding="utf-8")) != drawn.told(about(name, spec)):
+            if not check:
+                write_figure(drawn, out, name, about(name, spec))
+            changes.append(f"{numbers.with_suffix('.svg')}: it shows other records")
+    return changes
+
+
+def drawn_of_runs(spec: FigureSpec, places: Places) -> Drawn:
+    runs = {title: trained(run, places) for title, run in spec.runs.items()}
+    options = {**spec.options}
+    if "source" in options:
+        options["source"] = places.source(options["source"])
+    return OF_RUNS[spec.draw](runs, **options)
+
+
+def drawn_of_records(spec: FigureSpec, results: Path) -> Drawn:
+    titles = read_specs()[0][spec.table].titles
+    rows = {row: titles[row] for row in spec.rows.split()}
+    return OF_RECORDS[spec.draw](chosen(spec, rows, results), rows, **spec.options)
+
+
+def about(name: str, spec: FigureSpec) -> Numbers:
+    """What the numbers of a figure are of."""
     of = {"runs": spec.runs} if spec.runs else {"table": spec.table, "where": spec.where, "rows": spec.rows.split()}
-    return write_figure(drawn, out, name, {**about, **of})
+    return {"figure": name, "paper": spec.paper, "command": f"python -m truepair.reproduce figure {name}", **of}
 
 
 def chosen(spec: FigureSpec, rows: Mapping[str, str], results: Path) -> list[Record]:
