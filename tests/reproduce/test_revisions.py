@@ -26,8 +26,8 @@ def changed(monkeypatch):
 
 
 def grid(methods="infonce", settings="--width 16 --minimum-count 1", **options):
-    at = Context("toy", ROWS, {})
-    return [*training_cells(at, data="tiny", methods=methods, rates=[0.4], settings=settings, seeds=[1], **options)]
+    given = {"data": "tiny", "methods": methods, "rates": [0.4], "settings": settings, "seeds": [1], **options}
+    return [*training_cells(Context("toy", ROWS, {}), **given)]
 
 
 def record(method, revision=None, **more):
@@ -108,3 +108,34 @@ def test_runs_of_an_earlier_revision_stay_until_they_are_asked_for_anew(tmp_path
     assert len(outdated(read_records(results))) == 1
     assert "earlier revision" not in run("--anew")
     assert outdated(read_records(results)) == [] and len(read_records(results)) == 2
+
+
+def test_what_a_table_lacks_is_listed_by_row_with_its_seeds_and_hours(changed, tmp_path, monkeypatch, capsys):
+    of = [*grid("infonce triplet", rates=[0.2, 0.4], seeds=[0, 1]), *grid("triplet", noise_kind="nearest")]
+    table = Table("toy", "", of, {})
+    monkeypatch.setitem(program.TABLES, "toy", table)
+    monkeypatch.setattr("sys.argv", ["reproduce", "list", "toy", "--results", str(tmp_path)])
+    program.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and "4 missing    0 to run anew      ? core-hours" in lines[1]
+    for cell in of:
+        if cell.facts["method"] == "infonce" and cell.facts["noise"] == 0.2:
+            known = record("infonce", training_seconds=5400 if cell.facts["seed"] else 9000)
+            keep_record(
+                tmp_path / "toy.jsonl", {**known, "name": cell.name, "cell": cell.facts, "command": cell.command}
+            )
+    changed()
+    program.main()
+    head, infonce, triplet = capsys.readouterr().out.splitlines()
+    assert "2 of    9 runs" in head and "(2 of an earlier revision)" in head
+    assert "tiny infonce " in infonce and "2 missing    2 to run anew    8.0 core-hours" in infonce
+    assert infonce.endswith("rates (seeds): 0.2 (0, 1), 0.4 (0, 1)")
+    assert "5 missing    0 to run anew   10.0 core-hours" in triplet
+    assert triplet.endswith("rates (seeds): 0.2 (0, 1), 0.4 (0, 1), nearest 0.4 (1)")
+
+
+def test_a_table_that_is_not_there_is_refused(monkeypatch, capsys):
+    for command in ("list", "report"):
+        monkeypatch.setattr("sys.argv", ["reproduce", command, "toy"])
+        assert program.main() == 2
+        assert "toy is no table; there are audit" in capsys.readouterr().err

@@ -12,11 +12,12 @@ from truepair.phrases import counted
 from truepair.reproduce.cells import Places
 from truepair.reproduce.data_sets import check_data_sets
 from truepair.reproduce.figures.figure import draw, read_figures
+from truepair.reproduce.missing import lines_of
 from truepair.reproduce.processes import ended_together
 from truepair.reproduce.records import outdated, read_records
 from truepair.reproduce.report import PRINT, report
 from truepair.reproduce.runner import chosen_cells, missing_cells, run_cells
-from truepair.reproduce.tables import read_specs
+from truepair.reproduce.tables import Table, read_specs
 
 TABLES, _ = read_specs()
 CHOICES = {
@@ -33,7 +34,9 @@ CHOICES = {
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m truepair.reproduce", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("list", help="every table, how many of its runs are there, and what it is")
+    command = commands.add_parser("list", help="every table and figure; of tables that are named: what is missing")
+    command.add_argument("tables", nargs="*", metavar="TABLE", help="what is missing of these, and how long it takes")
+    command.add_argument("--results", type=Path, default=Path("results"), help="records [%(default)s]")
     command.set_defaults(command=list_tables)
     command = commands.add_parser("run", help="run what is missing of a table; may be stopped and started again")
     command.add_argument("table", choices=[*TABLES], metavar="TABLE", help=", ".join(TABLES))
@@ -66,14 +69,21 @@ def add_places(command: argparse.ArgumentParser) -> None:
 
 
 def list_tables(options: argparse.Namespace) -> None:
-    for name, table in TABLES.items():
-        records = table.records(Path("results"))
-        done = {record["name"] for record in records}
-        runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
-        old = len(outdated(records))
-        print(f"{name:16s} {runs}  {table.about}{f' ({old} of an earlier revision)' if old else ''}")
-    for name, figure in read_figures().items():
+    for table in known_tables(options.tables, [*TABLES]) or TABLES:
+        print_table(TABLES[table], options.results, missing=bool(options.tables))
+    for name, figure in ({} if options.tables else read_figures()).items():
         print(f"{name:16s} figure            {figure.paper}")
+
+
+def print_table(table: Table, results: Path, *, missing: bool) -> None:
+    """One line, and with `missing` a line for each row of which runs are missing."""
+    records = table.records(results)
+    done = {record["name"] for record in records}
+    runs = f"{sum(cell.name in done for cell in table.cells):4d} of {len(table.cells):4d} runs"
+    old = len(outdated(records))
+    print(f"{table.name:16s} {runs}  {table.about}{f' ({old} of an earlier revision)' if old else ''}")
+    for line in lines_of(table, records) if missing else ():
+        print(line)
 
 
 def run_table(options: argparse.Namespace) -> None:
@@ -102,13 +112,18 @@ def draw_figure(options: argparse.Namespace) -> None:
 
 def report_tables(options: argparse.Namespace) -> int:
     known = [*TABLES, PRINT]
-    unknown = [name for name in options.tables if name not in known]
-    if unknown:
-        raise TruepairError(f"{unknown[0]} is no table; there are {', '.join(known)}")
-    changes = report(Path.cwd(), options.tables or known, check=options.check)
+    changes = report(Path.cwd(), known_tables(options.tables, known) or known, check=options.check)
     for change in changes:
         print(("differs: " if options.check else "written: ") + change)
     return 1 if options.check and changes else 0
+
+
+def known_tables(names: list[str], known: list[str]) -> list[str]:
+    """These names; a TruepairError where one is no table."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise TruepairError(f"{unknown[0]} is no table; there are {', '.join(known)}")
+    return names
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
+from truepair.reproduce.missing import core_hours
 from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated, seconds_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
 from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table, warm_up_mark
@@ -142,12 +143,14 @@ def coverage(shown: Filled) -> str:
     for run in shown.table.cells:
         groups[run.facts["data"], run.facts.get("engine", "global")].append(run.name in there)
     hours = sum(seconds_of(record) for record in (*shown.records, *shown.diverged)) / 3600
+    missing = [run for run in shown.table.cells if run.name not in there]
     total = len(shown.table.cells)
     seeds, dates = seeds_and_dates(shown.records)
     stops = f", of which {len(shown.diverged)} diverged" if shown.diverged else ""
     head = (
-        f"{len(there)} of {total} runs are there{stops}, {total - len(there)} are missing (–). Seeds {seeds}, {dates}, "
-        f"{hours:.1f} core-hours of training; the missing ones take about {missing_hours(shown):.0f} more."
+        f"{len(there)} of {total} runs are there{stops}, {len(missing)} are missing (–). Seeds {seeds}, {dates}, "
+        f"{hours:.1f} core-hours of training; the missing ones take about "
+        f"{core_hours(missing, shown.records):.0f} more."
     )
     rows = [
         [f"`{data}`, {engine}", str(sum(found)), str(len(found) - sum(found))]
@@ -159,23 +162,6 @@ def coverage(shown: Filled) -> str:
 def names_of(shown: Filled) -> set[str]:
     """The runs that are there."""
     return {str(record["name"]) for record in (*shown.records, *shown.diverged)}
-
-
-def missing_hours(shown: Filled) -> float:
-    """Core-hours of the runs that are missing, by the median of their source, engine and method, or of less."""
-    seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for record in shown.records:
-        for key in keys_of(record["cell"]):
-            seconds[key].append(seconds_of(record))
-    there = names_of(shown)
-    missing = [run.facts for run in shown.table.cells if run.name not in there]
-    known = (next((seconds[key] for key in keys_of(facts) if key in seconds), [0.0]) for facts in missing)
-    return sum(map(statistics.median, known)) / 3600
-
-
-def keys_of(facts: Mapping[str, object]) -> list[tuple[str, ...]]:
-    data, engine, method = str(facts["data"]), str(facts.get("engine", "global")), str(facts["method"])
-    return [(data, engine, method), (data, engine), (engine,), ()]
 
 
 def engine_of(record: Record) -> str:
