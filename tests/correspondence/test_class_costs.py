@@ -326,6 +326,16 @@ def test_a_cheap_pair_is_more_confident_and_shifts_do_not_matter():
     assert torch.allclose(corrected_labels(cost + 50, torch.ones(4), mass=0.3), labels, atol=1e-4)
 
 
+def test_with_a_free_surplus_costs_below_zero_get_labels_beyond_the_mass():
+    cost = 4 * torch.rand(60, 4, generator=generator(14)) - 1.0
+    exact = corrected_labels(cost, torch.ones(4), mass=0.2)
+    free = corrected_labels(cost, torch.ones(4), mass=0.2, surplus_cost=0.0)
+    below = float((cost.amin(dim=1) < 0).float().mean())
+    assert float(exact.sum() / 60) == pytest.approx(0.2, abs=1e-5)
+    assert below > 0.5 and float(free.sum() / 60) == pytest.approx(below, abs=0.1)
+    assert float(free.sum(dim=1).max()) <= 1 + 1e-6
+
+
 def test_a_perfect_cost_with_all_mass_gives_the_true_labels():
     true = torch.nn.functional.one_hot(torch.arange(40) % 4, 4).float()
     assert torch.allclose(corrected_labels(1 - true, true.sum(dim=0), mass=1.0), true, atol=1e-6)

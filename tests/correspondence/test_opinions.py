@@ -155,6 +155,20 @@ def test_evidence_functions_equal_plain_loops():
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("form", [exponential_evidence, softplus_evidence])
+def test_larger_scores_are_more_evidence_however_large(form, dtype):
+    """Not so with a cap: scores of 4.1 and 6 at τ = 0.1 would be one evidence, and the given partner foremost."""
+    scores = torch.tensor([[3.8, 3.89, 3.91, 4.1, 6.0, 9.0, 15.0, 30.0]], dtype=dtype).expand(8, 8).clone()
+    leaf = scores.requires_grad_()
+    evidence = form(leaf)
+    assert bool((evidence[0].diff() > 0).all()) and float(evidence.detach().max()) <= math.exp(40)
+    fused = fuse_evidence(evidence, evidence)
+    assert bool((fused[0].diff() > 0).all()) and bool(torch.isfinite(fused).all())
+    (gradient,) = torch.autograd.grad(evidence.sum(), leaf)
+    assert bool((gradient > 0).all()) and bool(torch.isfinite(gradient).all())
+
+
 def test_evidence_is_at_least_single_precision():
     assert exponential_evidence(torch.zeros(2, 2, dtype=torch.bfloat16)).dtype == torch.float32
     assert softplus_evidence(torch.zeros(2, 2, dtype=torch.float16)).dtype == torch.float32

@@ -23,11 +23,11 @@ def loop_softmax(values):
     return [power / math.fsum(powers) for power in powers]
 
 
-def loop_entropy(p, y):
-    return -math.fsum(a * (max(math.log(b), FLOOR) if b > 0 else FLOOR) for a, b in zip(p, y, strict=True))
+def loop_entropy(p, y, floor):
+    return -math.fsum(a * (max(math.log(b), floor) if b > 0 else floor) for a, b in zip(p, y, strict=True))
 
 
-def loop_soft_alignment(similarity, temperature, given):
+def loop_soft_alignment(similarity, temperature, given, floor=FLOOR):
     s = similarity.double().tolist()
     size = len(s)
     losses = []
@@ -37,7 +37,7 @@ def loop_soft_alignment(similarity, temperature, given):
         own = [1.0 if j == i else 0.0 for j in range(size)]
         text_target = [given * own[j] + (1 - given) * to_image[j] for j in range(size)]
         image_target = [given * own[j] + (1 - given) * to_text[j] for j in range(size)]
-        losses.append(loop_entropy(to_text, text_target) + loop_entropy(to_image, image_target))
+        losses.append(loop_entropy(to_text, text_target, floor) + loop_entropy(to_image, image_target, floor))
     return losses
 
 
@@ -49,6 +49,16 @@ def test_soft_alignment_equals_a_plain_loop(size, given, dtype, tolerance):
     found = soft_alignment(similarity, temperature=0.1, given=given)
     expected = torch.tensor(loop_soft_alignment(similarity, 0.1, given), dtype=torch.float64)
     assert torch.allclose(found.double(), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("given", [0.0, 0.5, 1.0])
+def test_without_a_floor_every_target_counts_as_it_is(given):
+    """As printed: at the floor of −4 nearly all targets of a batch count as 0.018."""
+    similarity = random_similarity(32)
+    found = soft_alignment(similarity, given=given, log_floor=-100.0)
+    expected = torch.tensor(loop_soft_alignment(similarity, 0.05, given, -math.inf if given < 1 else -100.0))
+    assert torch.allclose(found, expected.double(), atol=1e-9)
+    assert bool((found > soft_alignment(similarity, given=given)).all())
 
 
 def test_every_class_together_costs_the_same_whatever_is_believed():

@@ -89,7 +89,7 @@ OPTIONS = {
     "disncl": {
         "disentangler": "disncl", "align_weight": 1.0, "soft_weight": 1.0, "disentangle_weight": 1.0,
         "regularizer_weight": 1.0, "adversarial_weight": 1.0, "balance": 0.5, "invariant_weight": 0.1,
-        "exclusive_weight": 0.1, "given_weight": 0.5, "temperature": 0.05, "log_floor": -4.0, "margin": 0.2,
+        "exclusive_weight": 0.1, "given_weight": 0.5, "temperature": 0.05, "log_floor": -100.0, "margin": 0.2,
         "curve": 10.0, "warm_up_epochs": 5, "warm_up_negatives": "hardest", "warm_up_least": 0.5,
         "heads": "plain", "subspace_width": 512, "hidden_width": 256, "head_rate": 1.0, "main_rate": 1.0,
         "least_clean": 0.0,
@@ -144,7 +144,7 @@ OPTIONS = {
     "uot-rcl": {
         "warm_up_epochs": 2, "temperature": 1.0, "relation_temperature": 1.0, "match_temperature": 1.0,
         "momentum": 0.99, "consistency": "printed", "own_weight": 0.0, "neighbours": None, "per_class": 5,
-        "first_mass": 0.2, "last_mass": 0.8, "doubt_from": 0.0, "doubt_to": 0.0,
+        "first_mass": 0.2, "last_mass": 0.8, "mass_constraint": "printed", "doubt_from": 0.0, "doubt_to": 0.0,
         "epsilon": 0.05, "relation_epsilon": 0.05,
         "class_prior": "uniform", "relation_weight": 0.4, "pair_weight": 0.0, "confident": "consistent",
         "held_out_weight": 0.0, "remainder": "none", "relation_from": 0.0, "keep_labels": False,

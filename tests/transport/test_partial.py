@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from scipy.optimize import linprog
 
 from truepair.errors import InputError
 from truepair.transport import partial_transport, sinkhorn
@@ -91,6 +92,38 @@ def test_a_batch_is_solved_as_its_problems_are_one_by_one():
         assert torch.allclose(plan, alone, atol=1e-8)
 
 
+@pytest.mark.parametrize("surplus_cost", [0.0, 0.3])
+def test_a_surplus_is_the_corner_of_the_border(surplus_cost):
+    cost, rows, columns = draw(9, 4, seed=8)
+    cost = cost - 0.5
+    bordered = torch.zeros(10, 5, dtype=torch.float64)
+    bordered[:9, :4], bordered[9, 4] = cost, surplus_cost
+    rest = torch.tensor([0.7], dtype=torch.float64)
+    whole = sinkhorn(bordered, torch.cat([rows, rest]), torch.cat([columns, rest]), epsilon=0.1, tolerance=1e-11)
+    found = partial_transport(cost, rows, columns, mass=0.3, epsilon=0.1, surplus_cost=surplus_cost, tolerance=1e-11)
+    assert torch.allclose(found, whole[:9, :4], atol=1e-9)
+    assert float(found.sum()) > 0.31
+
+
+@pytest.mark.parametrize(("level", "least"), [(-0.5, 0.2), (-2.0, 0.2), (1.0, 0.2), (-0.5, 1.0)])
+def test_with_hardly_any_entropy_a_free_surplus_is_what_the_linear_program_moves(level, least):
+    """UOT-RCL, eq. 10–13: the least Σ Y C with a mass of s + ε, where ε ≥ 0 is free."""
+    cost, rows, columns = draw(15, 5, seed=9)
+    cost = cost + level
+    sums = [
+        torch.eye(15, dtype=torch.float64).repeat_interleave(5, dim=1),
+        torch.eye(5, dtype=torch.float64).repeat(1, 15),
+    ]
+    exact = linprog(
+        cost.flatten().numpy(),
+        A_ub=torch.cat([*sums, -torch.ones(1, 75, dtype=torch.float64)]).numpy(),
+        b_ub=torch.cat([rows, columns, torch.tensor([-least], dtype=torch.float64)]).numpy(),
+    )
+    plan = partial_transport(cost, rows, columns, mass=least, epsilon=1e-4, surplus_cost=0.0, tolerance=1e-9)
+    assert float((plan * cost).sum()) == pytest.approx(exact.fun, abs=1e-3)
+    assert float(plan.sum()) == pytest.approx(exact.x.sum(), abs=1e-3)
+
+
 def test_forbidden_rows_stay_behind_and_zero_masses_get_nothing():
     cost, rows, columns = draw(20, 6, seed=6)
     cost[4] = math.inf
@@ -123,6 +156,8 @@ COST, ROWS, COLUMNS = draw(4, 3)
         ({"mass": 0.0}, "mass is 0.0; expected above 0 and at most 1"),
         ({"mass": 1.01}, "mass is 1.01"),
         ({"mass": math.nan}, "mass is nan"),
+        ({"surplus_cost": math.nan}, "surplus_cost is nan"),
+        ({"surplus_cost": -math.inf}, "surplus_cost is -inf"),
         ({"row_mass": 0.4 * ROWS}, "mass is 0.5; expected above 0 and at most 0.4"),
         ({"epsilon": -1.0}, "epsilon is -1.0"),
         ({"cost": torch.full_like(COST, math.inf)}, "mass is 0.5, but rows with a cell that is not forbidden hold 0"),

@@ -90,16 +90,20 @@ def running_targets(targets: Tensor, predicted: Tensor, *, momentum: float) -> T
 
 
 @torch.no_grad()
-def corrected_labels(cost: Tensor, class_mass: Tensor, *, mass: float, epsilon: float = 0.05) -> Tensor:
+def corrected_labels(
+    cost: Tensor, class_mass: Tensor, *, mass: float, epsilon: float = 0.05, surplus_cost: float = torch.inf
+) -> Tensor:
     """N Ŷ, (N, K) ≥ 0: each row the label of a pair, its sum the confidence in [0, 1] (UOT-RCL, eq. 10–14).
 
-    The cheapest `mass` of all pairs gets labels; class k gets at most its share of the classes.
+    The cheapest `mass` of all pairs gets labels; class k gets at most its share of the classes. With a surplus of cost
+    0, as the paper prints it, more than `mass` gets labels where costs are below 0.
 
     Args:
         cost: (N, K), finite, as from `label_cost`.
         class_mass: r, (K,) ≥ 0, uniform or given; only the ratios count.
         mass: s in (0, 1], the share of the pairs' mass that gets labels.
         epsilon: entropic regularisation in units of the cost, > 0.
+        surplus_cost: what a unit of labels beyond `mass` costs; +inf: there is none beyond.
 
     Raises:
         InputError: a shape does not fit, a cost is not finite, a class mass is negative or all are zero, or `mass` or
@@ -114,7 +118,7 @@ def corrected_labels(cost: Tensor, class_mass: Tensor, *, mass: float, epsilon: 
     count = len(cost)
     rows = torch.full((count,), 1 / count, dtype=torch.float64, device=cost.device)
     columns = _shares(class_mass).to(cost.device)
-    plan = partial_transport(cost, rows, columns, mass=mass, epsilon=epsilon)
+    plan = partial_transport(cost, rows, columns, mass=mass, epsilon=epsilon, surplus_cost=surplus_cost)
     labels = count * plan
     return labels / labels.sum(dim=1, keepdim=True).clamp(min=1.0)  # of rounding
 

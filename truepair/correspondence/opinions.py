@@ -15,16 +15,18 @@ from torch.nn.functional import softplus
 from truepair.errors import InputError
 from truepair.losses.similarity_matrix import check_similarity, check_temperature
 
-# e^40 = 2e17: more certain than float32 can tell, and the product of the evidence of two views, summed over a batch,
-# still is a float32.
-LARGEST_EXPONENT = 40.0
+SATURATION = 39.0
+"""Exponents that are d above this become 39 + d/(1 + d), below 40: larger evidence stays larger, with some gradient.
+
+e^40 = 2e17 is more certain than float32 can tell, and the product of two views, summed over a batch, fits in one.
+"""
 
 
 def exponential_evidence(similarity: Tensor, *, temperature: float = 0.1) -> Tensor:
     """Evidence of every cell, (B, B): exp(s/τ), for similarities in [−1, 1] (cosine, or tanh of a raw score).
 
     From e^(−1/τ), next to nothing, to e^(1/τ): uncertainty can come close to 1, which the printed form
-    (`softplus_evidence`) cannot. s/τ is capped at 40, with no gradient above. Half precision becomes float32.
+    (`softplus_evidence`) cannot. s/τ saturates between 39 and 40. Half precision becomes float32.
 
     Raises:
         InputError: the matrix is not square and finite, or τ ≤ 0.
@@ -38,8 +40,7 @@ def softplus_evidence(scores: Tensor, *, temperature: float = 0.1) -> Tensor:
     """Evidence of every cell, (B, B): exp(softplus(s)/τ), the form UGNCL prints (eq. 3).
 
     At least 1 for every score: bidirectional evidence is at least 2 in every cell, so the uncertainty of a pair is at
-    most 1/3 in a batch of any size. softplus(s)/τ is capped at 40, with no gradient above. Half precision becomes
-    float32.
+    most 1/3 in a batch of any size. softplus(s)/τ saturates between 39 and 40. Half precision becomes float32.
 
     Raises:
         InputError: the matrix is not square and finite, or τ ≤ 0.
@@ -66,7 +67,7 @@ def background_evidence(similarity: Tensor, *, temperature: float, background: f
         return background * torch.ones_like(scaled)
     others = scaled[~torch.eye(count, dtype=torch.bool, device=scaled.device)]
     level = torch.logsumexp(others, dim=0) - math.log(len(others))
-    return background * torch.exp((scaled - level).clamp(max=LARGEST_EXPONENT))
+    return background * _exponential(scaled - level)
 
 
 def bidirectional(evidence: Tensor) -> Tensor:
@@ -126,7 +127,8 @@ def fuse_opinions(evidence_a: Tensor, evidence_b: Tensor) -> tuple[Tensor, Tenso
 
 
 def _exponential(exponent: Tensor) -> Tensor:
-    return exponent.clamp(max=LARGEST_EXPONENT).exp()
+    beyond = (exponent - SATURATION).clamp(min=0)
+    return torch.where(beyond > 0, SATURATION + beyond / (1 + beyond), exponent).exp()
 
 
 def _at_least_single(values: Tensor) -> Tensor:

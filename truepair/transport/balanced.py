@@ -33,7 +33,7 @@ def sinkhorn(
 ) -> Tensor:
     """The plan that moves the row masses to the column masses, in the shape and dtype of the cost; it has no gradient.
 
-    It minimises Σ P (C + ε (log P − 1)) over P ≥ 0 with these marginals (Cuturi 2013; UOT-RCL, eq. 18 for the batch).
+    It minimises Σ P (C + ε (log P − 1)) over P ≥ 0 with these marginals (Cuturi 2013; UOT-RCL, eq. 17 for the batch).
     It is computed in float64, and the longer side has its masses to rounding. Scaling is done in 10 to 30 iterations
     where ε is 0.05 of the range of the costs; from 0.01 down it takes hundreds to many thousands, and Newton's method
     a dozen, where the shorter side is at most 512. The latter needs about 20 MB beside cost and plan however long the

@@ -45,7 +45,7 @@ PRINTED = Preset(
     equations={
         "3, 10: matching probability p, p̂": "correspondence.probability:matching_probability",
         "6: robust complementary loss L_r": "losses.active_complementary:robust_complementary",
-        "7, 8, 9: active complementary loss": "losses.active_complementary:active_complementary",
+        "8, 9: active complementary loss, L_d in it": "losses.active_complementary:active_complementary",
         "10, 11: label update (SCC)": "methods.crcl.method:CRCL.start_epoch",
         "12: threshold ε": "methods.crcl.method:CRCL.corrected",
         "Algorithm 1: pieces": "methods.crcl.method:CRCL.stages",

@@ -22,7 +22,7 @@ class CRCLConfig(Options):
 
     temperature: float = option(0.05, "temperature τ of the matching probabilities (eq. 3)", above=0)
     scale: float = option(5.0, "weight λ of the complementary part (eq. 8)", least=0)
-    active_weight: float = option(1.0, "weight of the active part L_d (eq. 7); 0 leaves it out", least=0)
+    active_weight: float = option(1.0, "weight of the active part L_d (in eq. 8); 0 leaves it out", least=0)
     exponent: float | None = option(
         None,
         "exponent q of the complementary part (eq. 6), the same for all pairs; default: 1 − ŷ (eq. 8)",

@@ -19,6 +19,7 @@ PRINTED = Preset(
         "exclusive_weight": 0.1,
         "given_weight": 0.5,
         "temperature": 0.05,
+        "log_floor": -100.0,  # none; as torch takes log 0 in a cross entropy
         "margin": 0.2,
         "curve": 10.0,
         "warm_up_epochs": 5,
@@ -41,6 +42,7 @@ PRINTED = Preset(
     },
     reasons={
         **COMMON,
+        "method.log_floor": "theorem 3 calls L_soft bounded, which it is with a floor",
         "method.heads": "three layers alone take twice the epochs where features are trained from scratch",
         "method.warm_up_negatives": "hardest negatives learn noise from the start: products at 40 % stop in epoch 3, "
         "with 0.02 % of the pairs clean",
@@ -52,7 +54,10 @@ PRINTED = Preset(
     },
     idle={"warm_up_least": "warm_up_negatives"},
     silent=(
-        "A in place of log 0 in eq. 6",
+        "the order of H(p, y) in eq. 6: −Σ p log y, the targets being y, which theorem 3 needs; its log 0, of β3 = 1 "
+        "alone, is −100",
+        "whether a gradient flows through the soft margin and the targets: through neither",
+        "which vectors L_Dis and L_reg see of regions and words: heads act on each, and the means of the parts count",
         "whose marginal samples discriminators see",
         "whether eq. 4, which takes the similarities of pairs that are not clean for 0, reaches into the rows of the "
         "clean ones: it does not, and their own rows are left out by eq. 6",

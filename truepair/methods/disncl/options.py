@@ -62,7 +62,11 @@ class DisNCLConfig(Options):
     )
     temperature: float = option(0.05, "temperature τ of the soft targets (eq. 5)", above=0)
     log_floor: float = option(
-        -4.0, "A, in place of log 0 in the reverse cross entropy", below=0, idle={"soft_weight": (0,)}
+        -4.0,
+        "A, the least that the logarithm of a soft target counts (eq. 6): targets below e^A count as e^A, 0.018 at "
+        "-4; the paper prints no floor: -100, which only a target of 0 reaches",
+        below=0,
+        idle={"soft_weight": (0,)},
     )
     margin: float = option(0.2, "margin α (eq. 3)", above=0)
     curve: float = option(10.0, "curve m of the soft margin (eq. 3)", above=1)

@@ -139,7 +139,7 @@ class UGNCL(Method):
     # 3.2.3 and 3.3: the two losses
 
     def batch_loss(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> BatchLoss:
-        """L_e + ξ2 L_t (eq. 15, 16), with identity labels until a division is believed."""
+        """L_e + ξ2 L_t (eq. 18), with identity labels until a division is believed."""
         network, ids = forward.networks[0], forward.batch.ids
         evidence = self.evidence(network)
         self.remember_probability(forward, memory)

@@ -162,11 +162,17 @@ class UOTRCL(LabelMethod):
             own=config.own_weight * self.confirmed(memory) * self.given.one_hot() if config.own_weight else None,
         )
         mass = self.mass(position, memory)
-        plan = corrected_labels(cost, self.class_mass(bank, targets, memory), mass=mass, epsilon=config.epsilon)
+        plan = corrected_labels(
+            cost,
+            self.class_mass(bank, targets, memory),
+            mass=mass,
+            epsilon=config.epsilon,
+            surplus_cost=torch.inf if config.mass_constraint == "exact" else 0.0,
+        )
         memory.write("label_distribution", None, plan)
         given = self.given.labels.to(device)
         return {
-            "transported_mass": mass,
+            "transported_mass": float(plan.sum() / len(plan)),
             "confident_pairs": float(len(confident)),
             "labels_changed": float((plan.argmax(dim=1) != given).float().mean()),
             "predictions_changed": float(predictions_changed),

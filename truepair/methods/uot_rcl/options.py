@@ -46,6 +46,11 @@ class UOTRCLConfig(Options):
     last_mass: float = option(
         0.8, "share s in the last epoch at full doubt, 1 without any; linear in between", above=0, most=1
     )
+    mass_constraint: Literal["exact", "printed"] = option(
+        "exact",
+        "whether exactly s of the labels is transported, or s at least, and more where a cost is below 0 (eq. 13: "
+        "s + ε, where ε costs nothing)",
+    )
     doubt_from: float = option(
         0.2,
         "share of given labels contradicted after the warm-up, up to which they are trusted: no L_BHG, and "
