@@ -91,6 +91,14 @@ def test_what_is_given_at_the_start_is_copied():
     assert first.tolist() == [[1, 0], [0, 1]]
 
 
+def test_what_is_forgotten_was_never_noted():
+    kept = memory(2)
+    kept.note("share", torch.tensor(0.5))
+    kept.forget("share")
+    kept.forget("share")
+    assert not kept.has_noted("share") and kept.notes() == {}
+
+
 def test_notes_are_kept_with_the_fields():
     kept = memory(2)
     noted = torch.ones(5, 3)

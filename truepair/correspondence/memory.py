@@ -61,6 +61,10 @@ class CorrespondenceMemory:
         """Keep a tensor that is not one value a pair, of any shape, until another one takes its place."""
         self._notes[name] = value.detach().cpu().clone()
 
+    def forget(self, name: str) -> None:
+        """As if it had never been noted; nothing where it was not."""
+        self._notes.pop(name, None)
+
     def has_noted(self, name: str) -> bool:
         return name in self._notes
 

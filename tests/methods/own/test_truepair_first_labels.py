@@ -206,6 +206,28 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, lo
     torch.testing.assert_close(memory.read("label"), torch.sigmoid(found.odds) if better else torch.ones(1000))
 
 
+def test_where_linear_models_tell_nothing_there_is_no_estimate():
+    """All pairs look mismatched then, however few are: the share is 1, and surely so."""
+    blind = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
+    found = replace(
+        found_labels(1000, 0.99, 0.9, 0.0), odds=torch.from_numpy(blind[0]), synthetic=torch.from_numpy(blind[1])
+    )
+    assert found.narrow and not found.tells and found.auroc == pytest.approx(0.5, abs=0.025)
+    assert not replace(found, odds=found.odds - 1).tells  # worse than chance
+    method, memory = asked(found)
+    assert not any(map(memory.has_noted, (SHARE, LINEAR, FIRST_AUROC))) and method.mismatch_share(memory) is None
+    assert torch.equal(memory.read("credit"), torch.ones(1000))
+
+
+def test_few_pairs_and_copies_need_more_to_tell_anything():
+    odds = torch.linspace(-1, 1, 1000)
+    found = replace(found_labels(1000, 0.5, 0.4, 0.5), odds=odds + 0.06, synthetic=odds)
+    assert found.tells and found.auroc == pytest.approx(0.53, abs=0.001)  # an error is 0.013
+    assert not replace(found, copies=5.0).tells
+    few = torch.linspace(-1, 1, 200)
+    assert not replace(found_labels(200, 0.5, 0.4, 0.5), odds=few + 0.06, synthetic=few).tells
+
+
 @pytest.mark.parametrize(
     ("low", "high", "recall", "narrow"),
     [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.4, True), (0.0, 0.3, 1.0, True)],
@@ -320,7 +342,7 @@ def test_they_count_as_much_as_the_network_of_a_stage():
     np.testing.assert_allclose(memory.read("odds").numpy(), expected, rtol=1e-5)
     assert memory.read("credit").tolist() == [1, 1, 0, 0]
     label = build_method("truepair", {"credit": "label"})  # the label is the credit all the same
-    label.start_epoch(EpochPosition(1, 1, stages), memory)
+    label.start_epoch(EpochPosition(1, 2, stages), memory)
     believed = [float(y) if y >= 0.1 else 0.0 for y in memory.read("label")]
     assert memory.read("credit").tolist() == pytest.approx(believed)
 
@@ -330,3 +352,47 @@ def test_the_uppermost_with_ties():
     assert uppermost(label, 0.4).tolist() == [0, 1, 1, 1, 0]
     assert uppermost(label, 0.0).tolist() == [0] * 5 and uppermost(label, 1.0).tolist() == [1] * 5
     assert uppermost(label, 0.09).tolist() == [0] * 5
+
+
+def of_blind_linear_models(tells):
+    """After a first stage in which linear models held 800 of 1,000 pairs mismatched, and the network tells `tells`."""
+    method, memory = asked(found_labels(1000, 0.8, 0.7, 0.9))
+    assert memory.has_noted(SHARE)
+    generator = torch.Generator().manual_seed(0)
+    synthetic = torch.randn(1000, generator=generator, dtype=torch.float64)
+    seen = torch.randn(1000, generator=generator, dtype=torch.float64) + 6 * (torch.arange(1000) < tells)
+    memory.write("seen_probability", None, torch.sigmoid(seen).float())
+    memory.write("synthetic", None, torch.sigmoid(synthetic).float())
+    return method, memory
+
+
+def test_labels_begin_anew_where_the_first_network_finds_far_fewer_pairs_mismatched():
+    method, memory = of_blind_linear_models(tells=600)
+    stages = method.stages(10, 8)
+    scalars = method.start_epoch(EpochPosition(1, 1, stages), memory)
+    assert scalars["network_share"] == pytest.approx(0.4, abs=0.1) and scalars["network_share_high"] < 0.7
+    assert method.mismatch_share(memory).share == scalars["network_share"] and not memory.has_noted(SHARE)
+    assert torch.equal(memory.read("label"), torch.ones(1000)) and torch.equal(memory.read("credit"), torch.ones(1000))
+    for epoch in (3, 4):  # refined by the networks from here on alone
+        seen = torch.full((1000,), 0.1 * epoch)
+        memory.write("seen_probability", None, seen)
+        method.start_epoch(EpochPosition(1, epoch, stages), memory)
+    expected = (torch.logit(torch.tensor(0.3)) + torch.logit(torch.tensor(0.4))) / 2
+    torch.testing.assert_close(memory.read("odds"), expected.expand(1000))
+    assert "network_share" not in method.start_epoch(EpochPosition(2, 1, stages), memory)
+
+
+@pytest.mark.parametrize("tells", [200, 300])
+def test_labels_stay_where_the_first_network_does_not_contradict_linear_models(tells):
+    method, memory = of_blind_linear_models(tells)
+    before = memory.read("odds").clone()
+    scalars = method.start_epoch(EpochPosition(1, 1, method.stages(10, 8)), memory)
+    assert scalars["network_share_high"] >= 0.7 and memory.has_noted(SHARE)
+    assert torch.equal(memory.read("odds"), before) and method.mismatch_share(memory).share == pytest.approx(0.8)
+
+
+def test_a_network_that_may_know_pairs_by_heart_is_not_asked():
+    """It began with labels as given: linear models came later."""
+    method, memory = of_blind_linear_models(tells=600)
+    memory.note(LINEAR, torch.zeros(1000))
+    assert "network_share" not in method.start_epoch(EpochPosition(1, 1, method.stages(10, 8)), memory)

@@ -1,11 +1,11 @@
-"""How far the loss learns from a pair as a pair, by labels: the credits ŷ (docs/truepair-method.md, section 3)."""
+"""Labels, and how far the loss learns by them from a pair: the credits ŷ (docs/truepair-method.md, section 3)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from truepair.correspondence.division import HALF, beyond_chance, upper_group
+from truepair.correspondence.division import CERTAIN, HALF, beyond_chance, upper_group
 
 LEAST_BELIEVED = 0.05
 """Share of the pairs. Where labels are the credit and leave less, those of matched pairs are low, too."""
@@ -36,3 +36,8 @@ def uppermost(label: Tensor, share: float) -> Tensor:
     if not count:
         return torch.zeros_like(label)
     return (label >= label.topk(count).values[-1]).float()
+
+
+def running_mean(odds: Tensor, probability: Tensor, count: int) -> Tensor:
+    """The mean log odds of `count` probabilities, of which the last ones are given and `odds` is that of the others."""
+    return odds + (torch.logit(probability.double(), eps=CERTAIN).float() - odds) / count

@@ -8,15 +8,17 @@ that labels are refined, or has memorised mismatched pairs after all, the linear
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import FOLDS, CrossFittedCCA, HeldOutScores
-from truepair.correspondence.division import HALF
+from truepair.correspondence.division import CERTAIN, HALF
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among, estimate_share
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.methods.input_vectors import InputVectors
@@ -40,6 +42,10 @@ WIDEST = 1 / 3
 """Width of the interval of the estimate up to which the labels may count later (`narrow`): the most pairs that are
 believed or not by its error. 3,000 products at 40 % have 0.13, of 1,000 products and photographs 0.26 to 0.64."""
 BY_CHANCE = 0.01  # of all pairs: fewer may be believed by chance
+ERRORS = 2.0
+"""Standard errors by which given pairs have to score above synthetic mismatches, or linear models tell nothing of them.
+Without that, where a linear model sees nothing, every pair looks mismatched: of 20 or 200 classes of captions, and of
+features whose sign alone is random, π was said to be 1, with an interval from 0.8 on."""
 LEAST_IMAGES = 40 * FOLDS
 FREQUENT = 0.01
 """Share of the pairs up to which a caption may be repeated, or `SEVERAL` times. Among 1,024 it is there ten times then,
@@ -59,6 +65,7 @@ class FirstLabels:
         matching: (N,) float32 p_match, calibrated by synthetic mismatches.
         judges: (N,) bool, which pairs were judged; the others have a caption of too many images, odds that a share π of
             the judged ones is below, and p_match 0.
+        copies: how often each pair stands there.
     """
 
     estimate: Estimate
@@ -66,6 +73,7 @@ class FirstLabels:
     synthetic: Tensor
     matching: Tensor
     judges: Tensor
+    copies: float = 1.0
 
     @property
     def judged(self) -> int:
@@ -102,6 +110,12 @@ class FirstLabels:
         """AUROC of the judged pairs against the synthetic mismatches: ½ where nothing is told."""
         return auroc_among(self.odds[self.judges].numpy(), self.synthetic[: self.judged].numpy())
 
+    @property
+    def tells(self) -> bool:
+        """Whether the scores tell given pairs from synthetic mismatches at all."""
+        error = math.sqrt(self.copies / (6 * self.judged))  # of the AUROC of two samples that are alike
+        return self.auroc - HALF > ERRORS * error
+
 
 def mostly_mismatched(estimate: Estimate) -> bool:
     """Whether so many pairs are mismatched that a network would learn too many of them before its labels can tell."""
@@ -132,7 +146,7 @@ class PairVectors(InputVectors):
         synthetic[: len(found.synthetic)] = found.synthetic
         among = np.log(batch_size)
         odds, of_synthetic, match = (_float(part) for part in (given - among, synthetic - among, matching))
-        return FirstLabels(estimate, odds, of_synthetic, match, torch.from_numpy(judged))
+        return FirstLabels(estimate, odds, of_synthetic, match, torch.from_numpy(judged), copies)
 
     def held_out_models(self, temperature: float) -> tuple[BoolArray, float, CrossFittedCCA | None]:
         """(N,) which pairs can be judged, how often each of them stands there, and the models of these if possible."""
@@ -145,6 +159,14 @@ class PairVectors(InputVectors):
         if len(np.unique(groups)) < LEAST_IMAGES or not all(np.ptp(side, axis=0).any() for side in (images, texts)):
             return judged, copies, None
         return judged, copies, CrossFittedCCA(images, texts, groups, temperature=temperature, seed=0)
+
+
+def share_by_network(memory: CorrespondenceMemory) -> Estimate:
+    """π by the probabilities of the pairs, and of synthetic mismatches, as a network has last seen them."""
+    seen, synthetic = (
+        torch.logit(memory.read(name).double(), eps=CERTAIN).numpy() for name in ("seen_probability", "synthetic")
+    )
+    return estimate_share(seen, synthetic)
 
 
 def judged_by_captions(captions: IntArray, groups: IntArray) -> BoolArray:

@@ -17,18 +17,17 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
-from truepair.correspondence.division import CERTAIN, HALF, Part
+from truepair.correspondence.division import HALF, Part
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
 from truepair.device import memory_of
 from truepair.errors import InputError, TooLargeError
 from truepair.losses import active_complementary, batch_distillation
-from truepair.losses.proposed import proposed_partner
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage, at_least_single
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.pair_field import PairField
-from truepair.methods.truepair.credits import by_groups, uppermost
-from truepair.methods.truepair.first_labels import PairVectors
+from truepair.methods.truepair.credits import by_groups, running_mean, uppermost
+from truepair.methods.truepair.first_labels import PairVectors, share_by_network
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
-from truepair.methods.truepair.partners import propose
+from truepair.methods.truepair.partners import partner_loss, propose
 from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers, TeacherVectors, vectors_by
 
 logger = logging.getLogger(__name__)
@@ -38,6 +37,7 @@ ESTIMATE = "estimate"  # note: that of π by the linear models, whether their la
 SYNTHETIC = "synthetic_odds"  # note: (N,) mean log odds of synthetic mismatches, one of each image an epoch
 LINEAR = "linear_odds"  # note: (N,) their odds, where they may still count
 JUDGED = "judged"  # note: (N,) bool, which pairs they could judge, where they may still count
+ANEW = "begun_anew"  # note: stage in which labels began anew
 FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they tell enough to replace those of a slow network
 
 SLOW = 0.5
@@ -190,6 +190,8 @@ class TruePair(Method):
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         """Labels, once an epoch from p̂ as last seen, but for the first epochs of a stage; then the credit."""
         scalars = self.begin(position, memory) if self.begins(position) else {}
+        if position.stage == position.epoch == 1 and memory.has_noted(SHARE) and not memory.has_noted(LINEAR):
+            scalars |= self.ask_network(memory)
         if self.config.labels == "refined" and position.epoch > self.config.freeze_epochs:
             self.refine(position, memory)
             if position.stage == 0 and memory.has_noted(LINEAR) and not memory.has_noted(SHARE):
@@ -215,8 +217,8 @@ class TruePair(Method):
             return {}
         found = self.inputs.first_labels(temperature=self.config.temperature, batch_size=position.batch_size)
         self.inputs = None
-        if found is None:
-            return {}
+        if found is None or not found.tells:
+            return {} if found is None else {"first_auroc": found.auroc}
         memory.write("first_matching", None, found.matching)
         memory.note(ESTIMATE, torch.tensor(astuple(found.estimate), dtype=torch.float64))
         if found.better:
@@ -253,6 +255,22 @@ class TruePair(Method):
             self.count_linear_models(position, memory)
         return {"network_auroc": auroc}
 
+    def ask_network(self, memory: CorrespondenceMemory) -> dict[str, float]:
+        """Labels begin anew, as given, where the first network finds surely fewer pairs mismatched than linear models.
+
+        These take the matched pairs that they cannot see for mismatched ones. The network has believed none of these,
+        so that what it tells of them is not known by heart.
+        """
+        linear, found = self.mismatch_share(memory), share_by_network(memory)
+        assert linear is not None
+        if found.high < linear.low:
+            memory.note(ESTIMATE, torch.tensor(astuple(found), dtype=torch.float64))
+            memory.forget(SHARE)
+            memory.note(ANEW, torch.tensor(1))
+            memory.write("label", None, torch.ones(memory.count))
+            memory.write("odds", None, torch.zeros(memory.count))
+        return {"network_share": found.share, "network_share_low": found.low, "network_share_high": found.high}
+
     def count_linear_models(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """Their odds in the mean of the labels, as often as the first stage refines these; or as the old labels."""
         linear = memory.noted(LINEAR)
@@ -276,7 +294,8 @@ class TruePair(Method):
         """
         label, seen = memory.read("label"), memory.read("seen_probability")
         refined = self.refinements(position)
-        updates = sum(refined[: position.stage]) + position.epoch - self.config.freeze_epochs
+        begun = int(memory.noted(ANEW)) if memory.has_noted(ANEW) else 0
+        updates = sum(refined[begun : position.stage]) + position.epoch - self.config.freeze_epochs
         updates += refined[0] if memory.has_noted(SHARE) else 0
         if self.config.label_memory == "mean":
             odds = running_mean(memory.read("odds"), seen, updates)
@@ -344,7 +363,9 @@ class TruePair(Method):
         if config.own_cell == "unused":
             loss = loss * ~disbelieved  # without its own cell the complementary part of such a pair is constant
         if self.proposes:
-            loss = loss + self.partner_loss(forward, disbelieved, memory)
+            partner, probability = (memory.read(name, ids) for name in ("partner", "partner_probability"))
+            probability = probability.to(similarity) * disbelieved
+            loss = loss + partner_loss(forward, partner.long(), probability, temperature=config.temperature)
         if not config.distillation:
             return BatchLoss(loss, {})
         taught = batch_distillation(
@@ -357,21 +378,6 @@ class TruePair(Method):
         if config.taught == "disbelieved":
             taught = taught * disbelieved
         return BatchLoss(loss + config.distillation * taught, {"distillation": float(taught.detach().mean())})
-
-    def partner_loss(self, forward: Forward, disbelieved: Tensor, memory: CorrespondenceMemory) -> Tensor:
-        """What is learned of the proposed captions, as far as the teachers find them probable, (B,); 0 without one."""
-        similarity, ids = forward.similarity, forward.batch.ids.cpu()
-        probability = memory.read("partner_probability", ids).to(similarity) * disbelieved
-        places = probability.nonzero()[:, 0]
-        if not len(places):
-            return 0 * similarity.diagonal()
-        partner = memory.read("partner", ids[places.cpu()]).long()
-        network, beside = forward.networks[0], forward.beside(partner).networks[0]
-        engine = network.engine
-        proposed = engine.as_similarity(at_least_single(engine.scores(network.images, beside.texts)))
-        own = ((ids[places.cpu()][:, None] == ids) | (partner[:, None] == ids)).to(places.device)
-        learned = proposed_partner(similarity, proposed, places, no_candidate=own, temperature=self.config.temperature)
-        return torch.zeros_like(probability).index_add(0, places, probability[places] * learned)
 
     @torch.no_grad()
     def target(self, forward: Forward) -> Tensor:
@@ -391,8 +397,3 @@ class TruePair(Method):
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """Clean where ŷ > 0: the pairs the loss still learns from as pairs."""
         return torch.where(memory.read("credit") > 0, int(Part.CLEAN), int(Part.NOISY))
-
-
-def running_mean(odds: Tensor, probability: Tensor, count: int) -> Tensor:
-    """The mean log odds of `count` probabilities, of which the last ones are given and `odds` is that of the others."""
-    return odds + (torch.logit(probability.double(), eps=CERTAIN).float() - odds) / count

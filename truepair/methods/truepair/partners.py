@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from truepair.losses.distillation import NEVER
+from truepair.losses.proposed import proposed_partner
+from truepair.methods.base import Forward, at_least_single
 
 MEMORY_BYTES = 96 * 2**20
 SAME = 1 - 1e-4
@@ -41,3 +43,24 @@ def propose(
         left = ~taken.all(dim=1)
         place[rows[left]], probability[rows[left]] = best.indices[left], best.values[left].clamp(0, 1)
     return place, probability
+
+
+def partner_loss(forward: Forward, partner: Tensor, probability: Tensor, *, temperature: float) -> Tensor:
+    """What is learned of the proposed captions, as far as the teachers find them probable, (B,); 0 without one.
+
+    Args:
+        partner: (B,) int64, the pair whose caption is proposed.
+        probability: (B,) of that caption, 0 where none is.
+        temperature: τ.
+    """
+    similarity, ids = forward.similarity, forward.batch.ids.cpu()
+    places = probability.nonzero()[:, 0]
+    if not len(places):
+        return 0 * similarity.diagonal()
+    partner = partner[places.cpu()]
+    network, beside = forward.networks[0], forward.beside(partner).networks[0]
+    engine = network.engine
+    proposed = engine.as_similarity(at_least_single(engine.scores(network.images, beside.texts)))
+    own = ((ids[places.cpu()][:, None] == ids) | (partner[:, None] == ids)).to(places.device)
+    learned = proposed_partner(similarity, proposed, places, no_candidate=own, temperature=temperature)
+    return torch.zeros_like(probability).index_add(0, places, probability[places] * learned)
