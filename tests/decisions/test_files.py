@@ -174,6 +174,34 @@ def test_a_file_of_few_columns_is_enough(audit, tmp_path):
         ]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "pair_id,image,caption,p_match,verdict\na,1.png,a red shoe,0.9,mismatch\n=c,3.png,y,0.5,match\n",
+        "pair_id,image,caption,corrected_caption,verdict\na,1.png,a red shoe,,mismatch\n=c,3.png,x,y,match\n",
+    ],
+)
+def test_in_a_table_of_pairs_the_given_caption_is_no_correction(audit, tmp_path, table):
+    """As an audit's kept.csv and its pairs.parquet name them, with a column of verdicts beside."""
+    folder, path = audit(), tmp_path / "d.csv"
+    path.write_text(table)
+    assert main(["decisions", "import", str(folder), str(path)]) == 0
+    with DecisionStore.open(folder / "decisions.sqlite") as store:
+        assert [(d.pair_id, d.verdict, d.caption) for d in store.history()] == [
+            ("a", "mismatch", None),
+            ("=c", "match", "y"),
+        ]
+    found = load_decisions(path).among(["=c", "a"], ["x", "a red shoe"])
+    assert [(place, d.verdict, d.caption) for place, d in found.items()] == [(1, "mismatch", None), (0, "match", "y")]
+
+
+def test_a_table_of_pairs_of_other_data_is_refused(audit, tmp_path, capsys):
+    path = tmp_path / "d.csv"
+    path.write_text("pair_id,caption,corrected_caption,verdict\na,a car,,match\n")
+    assert main(["decisions", "import", str(audit()), str(path)]) == 2
+    assert "was judged with the caption 'a car', but has 'a red shoe'" in capsys.readouterr().err
+
+
 def test_the_same_file_again_overrides_nothing_that_was_decided_since(audit, tmp_path, capsys):
     folder, path = audit(), tmp_path / "d.csv"
     path.write_text("pair_id,verdict,person\na,match,Ada\na,mismatch,Ada\na,match,Ada\n=c,match,\n")

@@ -74,8 +74,7 @@ def with_decisions(
         InputError: the decisions are about other data.
     """
     ids, captions = words_at(collection.ids, scored.rows), words_at(collection.captions, scored.rows)
-    places = decided.places_in(ids, captions)
-    current = {places[name]: decision for name, decision in decided.current().items() if name in places}
+    current = decided.among(ids, captions)
     pairs = Population(ids, verdict.p_match.astype(np.float64))
     noise, agreement = noise_estimate(pairs, current.values()), agreement_with(pairs, current.values())
     sure = {place: decision.verdict == "match" for place, decision in current.items() if decision.verdict != "unsure"}

@@ -45,6 +45,8 @@ _NUMBERS: dict[str, Callable[[str], Any]] = {
     "undoes": int,
 }
 _LEAST = ("pair_id", "verdict")
+CORRECTED = "corrected_caption"
+"""As an audit's tables of pairs call what decisions call `caption`."""
 IMPORTED = "imported"
 """Who decided, and how a pair was chosen, where a file does not say."""
 
@@ -92,7 +94,7 @@ def _is_earlier(path: Path, history: Sequence[Decision], given: Given) -> bool:
 
 def read_decisions(path: Path) -> list[FileRow]:
     """The rows of such a file, in order. Of columns only `pair_id` and `verdict` are needed; unknown ones are left
-    out.
+    out. An audit's table of pairs will do as well, once it has a column `verdict`.
 
     Raises:
         InputError: the file cannot be read, or a row is none; the message names it.
@@ -109,6 +111,8 @@ def _row_of(values: Mapping[str, Any], place: str) -> FileRow:
     if lacking:
         raise InputError(f"{place} has no {lacking[0]}; expected at least {' and '.join(_LEAST)}")
     known = {field.name for field in fields(Decision)}
+    if CORRECTED in values:  # a table of pairs: its `caption` is the given one
+        values = {**values, "caption": values[CORRECTED], "given_caption": values.get("caption")}
     told = {name: value for name, value in values.items() if name in known and value is not None}
     names = {"verdict": None, "person": IMPORTED, "chosen_by": IMPORTED}
     for name in ("number", "undoes"):

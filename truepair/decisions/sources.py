@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from truepair.decisions.decision import Decision, current_of
@@ -30,6 +30,21 @@ class Decided:
     def current(self) -> dict[str, Decision]:
         """What is thought of every decided pair, in the order in which the pairs were chosen."""
         return current_of(self.history)
+
+    def among(self, ids: Sequence[str], captions: Sequence[str]) -> dict[int, Decision]:
+        """What is thought of the decided pairs that stand among others, by their place, in the order of `current`.
+
+        A caption that is the given one is no correction.
+
+        Raises:
+            InputError: as `places_in`.
+        """
+        places = self.places_in(ids, captions)
+        return {
+            places[name]: without_repeated(decision, captions[places[name]])
+            for name, decision in self.current().items()
+            if name in places
+        }
 
     def places_in(self, ids: Sequence[str], captions: Sequence[str]) -> dict[str, int]:
         """Where the decided pairs stand among others: pair id → place.
@@ -100,6 +115,7 @@ def take_over(store: DecisionStore, rows: Sequence[FileRow], given: Given) -> in
     Raises:
         InputError: a row is about a pair that the audit does not have, or that has another caption there.
     """
+    decisions = []
     for row in rows:
         known = given.get(row.decision.pair_id)
         if known is None:
@@ -114,11 +130,17 @@ def take_over(store: DecisionStore, rows: Sequence[FileRow], given: Given) -> in
                 "reviewed, or take such rows out"
             )
         partner = row.decision.partner
+        decisions.append(replace(row, decision=without_repeated(row.decision, known[1])))
         if partner is not None and partner not in given:
             raise InputError(
                 f"{row.place}: partner {partner!r} is no pair of this audit; nothing was imported. Take such rows out"
             )
-    return store.merge(_in_order(rows))
+    return store.merge(_in_order(decisions))
+
+
+def without_repeated(decision: Decision, given: str) -> Decision:
+    """The decision without its caption where that is only the given one over again: nothing is corrected then."""
+    return replace(decision, caption=None) if decision.caption == given else decision
 
 
 def _in_order(rows: Sequence[FileRow]) -> list[Decision]:

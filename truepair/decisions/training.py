@@ -61,12 +61,10 @@ def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pai
     """
     ids = pairs.ids()
     captions = [printable(pairs.texts.captions[text]) for text in pairs.text_index.tolist()]
-    places = decided.places_in([printable(name) for name in ids], captions)
     known = {name: place for place, name in enumerate(ids)}
     kept, matched, written = np.ones(len(pairs), dtype=bool), np.zeros(len(pairs), dtype=bool), {}
-    for name, decision in decided.current().items():
-        place = places.get(name)
-        if place is None or decision.verdict == "unsure":
+    for place, decision in decided.among([printable(name) for name in ids], captions).items():
+        if decision.verdict == "unsure":
             continue
         caption = decision.caption
         if caption is None and decision.partner is not None and decision.partner in known:
