@@ -77,6 +77,7 @@ REFUSED = [
     ("scenes", ["--method", "uot-rcl"], "'uot-rcl' learns from class labels; the models of an audit"),
     ("scenes", ["--method", "mscn"], "'mscn' learns from pairs that are known to match; .*truepair, gsc"),
     ("scenes", ["--method", "osa"], "'osa' begins with an encoder that is trained already"),
+    ("embeddings", ["--device", "cpu"], "--device is for models that an audit trains, and .* they are; leave it out"),
     ("embeddings", ["--epochs", "3"], "--epochs is for models that an audit trains, and .* as they are; leave it out"),
     ("embeddings", ["--synthetic-share", "0.1"], "--synthetic-share is for models that an audit trains"),
     ("precomp", ["--run", "nowhere", "--method", "gsc"], "--method is for models .* nowhere is trained already"),

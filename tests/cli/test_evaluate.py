@@ -199,6 +199,11 @@ def test_figures_do_not_replace_a_file(runs, tiny, tmp_path):
     assert (tmp_path / "mine.json").read_text() == "mine"
 
 
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(runs, tiny, tmp_path):
+    with pytest.raises(InputError, match="none is no folder; make it, or name a file for --json in one"):
+        evaluate(runs / "none", tiny, "--json", tmp_path / "none" / "mine.json")
+
+
 def test_a_run_without_data_is_a_usage_error(runs, capsys):
     with pytest.raises(SystemExit):
         evaluate(runs / "a")

@@ -70,7 +70,7 @@ def check_request(
     if embedded or run is not None:
         why = f"{name} holds embeddings, which are scored as they are" if embedded else f"{run} is trained already"
         for each in fields(crossfit):
-            if each.name != "device" and getattr(crossfit, each.name) != each.default:
+            if (embedded or each.name != "device") and getattr(crossfit, each.name) != each.default:
                 option = f"--{each.name}".replace("_", "-")
                 raise InputError(f"{option} is for models that an audit trains, and {why}; leave it out")
     if not embedded and options.engine != "local":

@@ -22,8 +22,8 @@ class CrossFitting(Options):
     method: str = option("crcl", "the robust method the models are trained by")
     epochs: int | None = option(
         None,
-        f"epochs of each model; default: {STEPS} steps, of fewer than {FEW:,} pairs {STEPS_OF_FEW}, in {LEAST_EPOCHS} "
-        f"to {MOST_EPOCHS} epochs",
+        f"epochs of each model, of CRCL those of its last stage; default: {STEPS} steps, of fewer than {FEW:,} pairs "
+        f"{STEPS_OF_FEW}, in {LEAST_EPOCHS} to {MOST_EPOCHS} epochs",
         least=1,
     )
     width: int | None = option(

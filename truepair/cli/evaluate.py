@@ -126,6 +126,8 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError(f"{twice} is given twice; an ensemble counts every run once, so leave one out")
     if options.json is not None and options.json.exists():
         raise InputError(f"{options.json} is there already and is not overwritten; name another file for --json")
+    if options.json is not None and not options.json.absolute().parent.is_dir():
+        raise InputError(f"{options.json.parent} is no folder; make it, or name a file for --json in one that is there")
     if options.evidence is not None and len(options.runs) == 1:
         raise InputError("--evidence has no effect on one run, whose order it leaves as it is; give several")
     if options.images is not None and options.images < 1:

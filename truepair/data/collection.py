@@ -41,7 +41,12 @@ class Problem:
     used: bool = False
 
     def __str__(self) -> str:
-        place = self.file if self.row < 0 or self.detail.startswith(self.entry) else f"{self.file}, {self.entry}"
+        """The file, what the entry is known by, and its row where a table knows it by its picture."""
+        if self.row < 0 or not self.detail.startswith(self.entry):
+            place = self.file if self.row < 0 else f"{self.file}, {self.entry}"
+        else:
+            counted = self.entry.startswith("row ") or self.file.endswith(".tar")
+            place = self.file if counted else f"{self.file}, row {self.row}"
         return f"{place}: {self.detail}"
 
 

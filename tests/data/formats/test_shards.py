@@ -251,7 +251,7 @@ def test_a_missing_shard_is_listed(tmp_path: Path) -> None:
 
 def test_nothing_usable(tmp_path: Path) -> None:
     shard = write_tar(tmp_path / "a.tar", [("1.txt", "a"), ("2.png", picture_bytes(noise(0)))])
-    with pytest.raises(InputError, match="no pair that can be used.*first of 2 problems: a.tar, 0: 1: the sample has"):
+    with pytest.raises(InputError, match="no pair that can be used.*first of 2 problems: a.tar: 1: the sample has"):
         open_shards(shard)
     with pytest.raises(InputError, match="holds shards, for which there is no option image"):
         open_shards(shard, image="png")

@@ -226,6 +226,7 @@ def test_bad_pictures_are_listed_and_the_others_audited(folder: Path, tmp_path: 
     for problem in collection.problems:
         assert problem.file == "table.jsonl" and not problem.used
         f"{problem.entry} {problem.detail}".encode()
+        assert str(problem).startswith(f"table.jsonl, row {problem.row}: {problem.entry}: ")
 
 
 def test_a_picture_that_vanishes_meanwhile(folder: Path) -> None:

@@ -192,7 +192,7 @@ def label_of(value: object) -> str | None:
 
 def _require_some(pairs: int, source: object, problems: Sequence[Problem]) -> None:
     if not pairs:
-        first = "; ".join(f"{problem.file}, {problem.row}: {problem.detail}" for problem in problems[:3])
+        first = "; ".join(map(str, problems[:3]))
         told = f"The first of {len(problems)} problems: {first}" if problems else "It has no entries"
         raise InputError(f"{source} holds no pair that can be used; expected pictures with captions. {told}")
 
