@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from truepair.phrases import counted
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of, seconds_of
 from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table, warm_up_mark
@@ -143,8 +144,8 @@ def origin(records: list[Record], example: str, remark: str) -> str:
     hours = sum(seconds_of(record) for record in records) / 3600
     shown = next((record for record in records if record["cell"]["method"] == example), records[0])
     return (
-        f"{len(records)} runs on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} hours of "
-        f"training in all, on one CPU thread a run. One of them: `{shown['command']}`."
+        f"{counted(len(records), 'run')} on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} "
+        f"hours of training in all, on one CPU thread a run. One of them: `{shown['command']}`."
     )
 
 
