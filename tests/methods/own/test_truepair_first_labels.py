@@ -15,6 +15,7 @@ from truepair.engines.config import GlobalConfig, MLPConfig, SGRConfig
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair import first_labels
+from truepair.methods.truepair import method as method_module
 from truepair.methods.truepair.credits import uppermost
 from truepair.methods.truepair.first_labels import FirstLabels, PairVectors
 from truepair.methods.truepair.method import FIRST_AUROC, LINEAR, SHARE, SYNTHETIC
@@ -113,6 +114,17 @@ def test_a_cut_off_run_takes_them_later_too(many, tmp_path):
 
 def test_a_cut_off_run_keeps_them(many, tmp_path, half):
     cut_off(many, tmp_path, fit(many, tmp_path / "whole", 0.7), (1, 8), 0.7)
+
+
+def test_a_cut_off_run_begins_anew_too(many, tmp_path, half, monkeypatch):
+    """The first network is taken to find hardly any pair mismatched."""
+    monkeypatch.setattr(method_module, "share_by_network", lambda memory: Estimate(0.1, 0.05, 0.15, 0.01, 0.5))
+    whole = fit(many, tmp_path / "whole", 0.7)
+    first, fourth = whole.metrics[0], whole.metrics[3]
+    assert first["disbelieved"] > 0.5 and fourth["network_share"] == 0.1 and fourth["disbelieved"] == 0
+    assert whole.result["mismatch_share"]["share"] == 0.1
+    assert whole.metrics[2]["detection"]["auroc"] > 0.8 and fourth["detection"]["auroc"] == 0.5  # all labels are 1
+    cut_off(many, tmp_path, whole, (15, 35, 45), 0.7)
 
 
 def cut_off(folder, tmp_path, whole, after, noise, **options):
