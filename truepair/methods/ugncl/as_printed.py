@@ -58,8 +58,8 @@ PRINTED = Preset(
         "which S of SGR and SAF an equation means: evidence (eq. 3) takes the score as it is, the ranking losses its "
         "hyperbolic tangent, retrieval its logistic function. With the latter in eq. 3 no uncertainty would exceed "
         "0.00003; with scores of any size none exceeds 1/3 in one view and 0.2 in both",
-        "evidence beyond e³⁹, of a score of 3.9 at τ = 0.1: it saturates below e⁴⁰, so that the product of two views fits "
-        "in a float32",
+        "evidence beyond e³⁹, of a score of 3.9 at τ = 0.1: it saturates below e⁴⁰, so that the product of two views "
+        "fits in a float32",
         "what a determined noisy pair learns (section 3.3 names eq. 1): L_e with the label 0, no ranking loss",
         "the loss of the warm-up: L_e with labels of 1, and the hinge over the λ hardest negatives at the full margin",
         "rate, optimizer and when the rate falls but as NCR's: 2e-4 with Adam, a tenth 30 epochs after the warm-up "
