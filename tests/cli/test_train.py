@@ -12,6 +12,8 @@ from tests.conftest import write_tiny_precomp
 from truepair.cli.main import build_parser, main
 from truepair.cli.options import whole_numbers
 from truepair.cli.train import job_of
+from truepair.data.config import DataConfig
+from truepair.data.open import load_splits
 from truepair.data.text import Vocabulary
 from truepair.methods import METHODS
 from truepair.training.fit import open_run
@@ -145,6 +147,17 @@ def test_oracle_trains_on_the_matched_pairs_only(tiny, tmp_path):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["mismatch_rate"] == 0
     assert 40 < result["pairs"] < 70
+
+
+def test_oracle_reads_the_words_of_all_pairs(tiny, tmp_path):
+    """Its vocabulary is that of the methods it is a reference for, though a third of its captions is trained on."""
+    options = ("--method", "infonce", "--noise", "0.7", "--minimum-count", "9")
+    assert train(tiny, tmp_path / "all", *options) == 0
+    assert train(tiny, tmp_path / "oracle", *options, "--oracle") == 0
+    words, read = (Vocabulary.read(tmp_path / run / "vocabulary.json") for run in ("all", "oracle"))
+    assert read == words
+    pairs = load_splits(DataConfig(str(tiny), noise=0.7, oracle=True), seed=0).train
+    assert len(Vocabulary.build(pairs.captions(), minimum_count=9)) < len(words)
 
 
 def test_train_reads_a_published_vocabulary(tiny, tmp_path):

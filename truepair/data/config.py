@@ -126,7 +126,8 @@ class DataConfig(Options):
         None, "score dev and test by their first N images and the captions of these only", least=2
     )
     oracle: bool = option(
-        False, "reference: train on the truly matched pairs only, which needs the truth (noise or index)"
+        False,
+        "reference: train on the truly matched pairs only, with the words of all; needs the truth (noise or index)",
     )
     clean_pairs: str | None = option(
         None,

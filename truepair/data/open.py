@@ -209,11 +209,17 @@ def splits_of(source: str | Path, reading: Reading | None = None) -> tuple[str, 
 
 @dataclass(frozen=True)
 class Splits:
-    """Training pairs, and the dev and test pairs where the source has them."""
+    """Training pairs, and the dev and test pairs where the source has them.
+
+    Attributes:
+        captions: what a vocabulary is made of where that is more than the captions of the training pairs: of the
+            oracle those of all given pairs, so that it reads the words that the methods beside it read.
+    """
 
     train: Pairs
     dev: Pairs | None
     test: Pairs | None
+    captions: tuple[str, ...] | None = None
 
 
 def load_splits(config: DataConfig, *, seed: int) -> Splits:
@@ -259,7 +265,9 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         train = apply_noise_index(train, Path(config.noise_index))
     elif config.noise:  # the same goes for the pairs
         train = inject_noise(train, config.noise, kind=config.noise_kind, seed=noise_seed)
+    captions = None
     if config.oracle:
+        captions = train.captions() if train.texts.features is None else None
         train = train.matched_only()
     if config.clean_pairs is not None:
         train = with_known_pairs(train, config.clean_pairs, seed=noise_seed)
@@ -267,4 +275,4 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
         train = with_pair_scores(train, Path(config.pair_scores), config.score_column)
     if config.score_images is not None:
         dev, test = (pairs and pairs.first_images(config.score_images) for pairs in (dev, test))
-    return Splits(train, dev, test)
+    return Splits(train, dev, test, captions)

@@ -297,6 +297,10 @@ class Pairs:
             scores=_rows_of(self.scores, rows),
         )
 
+    def captions(self) -> tuple[str, ...]:
+        """The caption of each pair; one that stands in several pairs comes as often."""
+        return tuple(self.texts.captions[text] for text in self.text_index.tolist())
+
     def with_captions(self, captions: Mapping[int, str]) -> Pairs:
         """Other captions of some pairs: row of the pair → caption. The text of a pair alone is replaced; where several
         pairs have it, the pair gets one of its own. Where the truth is known, such a pair is matched from now on. An
@@ -353,7 +357,8 @@ class Pairs:
         )
 
     def matched_only(self) -> Pairs:
-        """The truly matched pairs: the reference ("oracle") no method can have.
+        """The truly matched pairs: the reference ("oracle") no method can have. The captions of the others are known as
+        well: a vocabulary of theirs too (`Vocabulary.build(pairs.captions())`) is the one of the methods it is beside.
 
         Raises:
             InputError: the truth is unknown, or no pair is matched.

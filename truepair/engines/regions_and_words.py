@@ -96,8 +96,7 @@ class RegionsAndWords(Preparation):
         if vocabulary is None and pairs.texts.features is not None:
             vocabulary = Vocabulary(SPECIALS)
         elif vocabulary is None:
-            captions = (pairs.texts.captions[text] for text in pairs.text_index)
-            vocabulary = Vocabulary.build(captions, minimum_count=minimum_count)
+            vocabulary = Vocabulary.build(pairs.captions(), minimum_count=minimum_count)
         images = pairs.images
         sizes = InputSizes(
             images.feature_width,

@@ -13,6 +13,7 @@ from truepair.decisions.training import decided_for, lines_to_keep, splits_with
 from truepair.encoders import FIRST, resolved_name
 from truepair.encoders.hf.folder import is_model_folder
 from truepair.engines import ENGINES, engine_config
+from truepair.engines.config import RegionWordConfig
 from truepair.errors import RunFolderError
 from truepair.files import options_from
 from truepair.methods import DEFAULT, METHODS, build_method
@@ -66,6 +67,8 @@ def load_job(job: Job, *, trust: bool = False, kept: Path | None = None) -> tupl
     data = with_encoder(job.data)
     decided = decided_for(data, kept)
     splits = splits_with(decided, data, seed=job.setup.training.seed, trust=trust)
+    if vocabulary is None and splits.captions is not None and isinstance(job.setup.model, RegionWordConfig):
+        vocabulary = Vocabulary.build(splits.captions, minimum_count=job.setup.training.minimum_count)
     setup = replace(job.setup, vocabulary=vocabulary, word_vectors=data.word_vectors, data=data.saved())
     return splits, setup if decided is None else replace(setup, decisions=lines_to_keep(decided))
 
