@@ -4,6 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
+import torch
 
 import truepair
 from tests.audit.array_collection import ArrayCollection, random_pairs
@@ -36,6 +37,17 @@ def test_captions_of_the_same_image_are_not_proposed_to_it():
     found = truepair.audit_embeddings(images, texts, image_ids=[f"{k}.jpg" for k in image])
     asked = np.flatnonzero(found.caption_from >= 0)
     assert len(asked) > 30 and (image[found.caption_from[asked]] != image[asked]).all()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+def test_tensors_of_a_model_are_audited_as_arrays_are(kind):
+    images, texts = (torch.tensor(side).to(kind) for side in random_pairs(400, 48, noise=0.3))
+    arrays = (side.float().numpy() for side in (images, texts))
+    expected = truepair.audit_embeddings(*arrays, bank=128, rematch=0)
+    found = truepair.audit_embeddings(images.requires_grad_(), texts, bank=128, rematch=0)
+    np.testing.assert_array_equal(found.p_match, expected.p_match)
+    with pytest.raises(InputError, match="images are int64"):
+        truepair.audit_embeddings(torch.ones((80, 8), dtype=torch.int64), texts)
 
 
 GOOD = np.random.default_rng(0).normal(size=(80, 8))

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from truepair.audit.result import Fault, Share
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LEAST_PAIRS = 60
 
@@ -46,8 +50,8 @@ class EmbeddingAudit:
 
 
 def audit_embeddings(
-    images: Array,
-    texts: Array,
+    images: Array | Tensor,
+    texts: Array | Tensor,
     *,
     image_ids: Sequence[object] | None = None,
     bank: int = 2048,
@@ -68,7 +72,8 @@ def audit_embeddings(
     (np.True_, np.int64(2))
 
     Args:
-        images, texts: (N, D) of one space, of any length; row i is pair i, N ≥ 60.
+        images, texts: (N, D) of one space, of any length; row i is pair i, N ≥ 60. Tensors of torch may be of any
+            floating type and on any device; no gradient goes through.
         image_ids: (N,) what tells images apart where several pairs have the same one. Images of equal vectors are the
             same in any case.
         bank: pairs that each pair is compared with.
@@ -119,9 +124,10 @@ def audit_embeddings(
     )
 
 
-def checked_side(name: str, rows: Array) -> Array:
+def checked_side(name: str, given: Array | Tensor) -> Array:
     """One side as (N, D) float32; errors are those of `audit_embeddings`."""
-    rows = np.asarray(rows)
+    detach = getattr(given, "detach", None)
+    rows = np.asarray(given if detach is None else readable(detach()))
     if rows.ndim != 2 or rows.dtype.kind != "f" or not rows.shape[1]:
         raise InputError(f"{name} are {rows.dtype} of shape {rows.shape}; expected floats of shape (N, D)")
     largest = np.abs(rows).max(axis=1, initial=0)
@@ -133,6 +139,11 @@ def checked_side(name: str, rows: Array) -> Array:
         )
     scaled: Array = (rows / largest[:, None]).astype(np.float32)
     return scaled
+
+
+def readable(rows: Tensor) -> Tensor:
+    """A tensor without gradient as numpy can read it; numpy knows no bfloat16 and no smaller floats."""
+    return (rows.float() if rows.is_floating_point() and rows.element_size() <= 2 else rows).cpu()
 
 
 class ArrayPairs(EmbeddingCollection):
