@@ -214,6 +214,7 @@ def test_a_run_is_not_reviewed(search_client, client):
     ("change", "status"),
     [
         ({"verdict": "maybe"}, 422),
+        ({"captoin": "a dog"}, 422),
         ({"person": ""}, 422),
         ({"person": "  "}, 400),
         ({"person": "a\0b"}, 400),

@@ -54,6 +54,8 @@ def test_what_these_pairs_do_not_have_is_refused_with_a_remedy(client):
     assert answer.status_code == 400 and "row, p_match" in answer.json()["detail"]
     assert client.get("/pairs", params={"source": "other"}).json()["type"] == "no-such-source"
     assert client.get("/pairs", params={"limit": 100_000}).status_code == 422
+    answer = client.get("/pairs", params={"verdict": "mismatched"})
+    assert answer.status_code == 422 and "'match' or 'mismatch'" in answer.json()["detail"]
 
 
 def test_health_names_what_is_served(client):

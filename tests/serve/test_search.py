@@ -141,6 +141,13 @@ def test_an_audit_of_embeddings_is_searched_by_its_own_items(tmp_path):
     assert client.get("/health").json()["sources"][0]["words"] is False
 
 
+@pytest.mark.parametrize("odd", [{"source": "run"}, {"verdict": ["mismatched"]}, {"queries": [{"words": "a"}]}])
+def test_several_queries_with_a_misspelt_name_or_value_are_refused(search_client, odd):
+    """None of it is left out silently: the answer would be to another question."""
+    answer = search_client.post("/search", json={"queries": [{"text": "a"}], **odd})
+    assert answer.status_code == 422 and next(iter(odd)) in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("params", "status"),
     [

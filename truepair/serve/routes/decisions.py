@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from truepair.decisions.decision import Decision, Left, Undone
 from truepair.errors import InputError
 from truepair.serve.errors import Problem
-from truepair.serve.routes.pairs import FAR, Pair, wanted_of
+from truepair.serve.routes.pairs import FAR, Body, Pair, wanted_of
 from truepair.serve.service import Service
 from truepair.serve.table import Wanted
 
@@ -34,7 +34,7 @@ Name = Annotated[
 ]
 
 
-class Judgement(BaseModel):
+class Judgement(Body):
     """A decision about a pair."""
 
     id: Name
@@ -50,7 +50,7 @@ class Judgement(BaseModel):
     seconds: float | None = Field(None, ge=0, le=1e9, description="how long the person looked")
 
 
-class Judgements(BaseModel):
+class Judgements(Body):
     """Decisions, kept all or not at all."""
 
     source: str | None = Field(None, max_length=200, description="name of an audit; the first by default")
@@ -65,7 +65,7 @@ class Recorded(BaseModel):
     latest: int = Field(description="row that was written last by anybody")
 
 
-class TakingBack(BaseModel):
+class TakingBack(Body):
     """Taking back decisions of a person: those that are named, or the last ones."""
 
     source: str | None = Field(None, max_length=200, description="name of an audit; the first by default")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from truepair.serve.errors import not_found
 from truepair.serve.service import Service
@@ -17,6 +18,14 @@ MOST = 200
 """Pairs of a page."""
 FAR = 2**40
 Values = Annotated[list[str], Query(default_factory=list, max_length=50)]
+Verdict = Literal["match", "mismatch"]
+Verdicts = Annotated[list[Verdict], Query(default_factory=list, max_length=50)]
+
+
+class Body(BaseModel):
+    """What is sent; a misspelt name is refused, not left out."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Proposal(BaseModel):
@@ -65,13 +74,19 @@ class PairsPage(BaseModel):
 
 
 def wanted_of(
-    label: Values, verdict: Values, origin: Values, division: Values, duplicate: Values,
+    label: Values, verdict: Verdicts, origin: Values, division: Values, duplicate: Values,
     words: Annotated[str, Query(max_length=1000, description="what the caption must hold")] = "",
     p_low: Annotated[float | None, Query(description="least p_match")] = None,
     p_high: Annotated[float | None, Query(description="largest p_match")] = None,
 ) -> Wanted:  # fmt: skip
     """Which pairs a request asks for; a dependency of several endpoints."""
-    facets = {"label": label, "verdict": verdict, "origin": origin, "division": division, "duplicate": duplicate}
+    facets: dict[str, Sequence[str]] = {
+        "label": label,
+        "verdict": verdict,
+        "origin": origin,
+        "division": division,
+        "duplicate": duplicate,
+    }
     return Wanted(facets, words, p_low, p_high)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from truepair.errors import InputError
 from truepair.serve.errors import Problem
-from truepair.serve.routes.pairs import FAR, Count, Pair, counts_of, wanted_of
+from truepair.serve.routes.pairs import FAR, Body, Count, Pair, Verdict, counts_of, wanted_of
 from truepair.serve.search import Asked, together
 from truepair.serve.service import Service
 from truepair.serve.table import Wanted
@@ -68,7 +68,7 @@ class Answer(BaseModel):
     results: list[Result]
 
 
-class One(BaseModel):
+class One(Body):
     """A query: words, or a pair of the data."""
 
     text: str | None = Field(None, max_length=LONGEST, description="words")
@@ -77,7 +77,7 @@ class One(BaseModel):
     find: Find | None = Field(None, description="images or captions; by default what the query is not")
 
 
-class Batch(BaseModel):
+class Batch(Body):
     """Several queries, each to all the sources named."""
 
     queries: list[One] = Field(min_length=1, max_length=MOST_QUERIES)
@@ -85,7 +85,7 @@ class Batch(BaseModel):
     offset: int = Field(0, ge=0, le=FAR)
     limit: int = Field(24, ge=1, le=MOST)
     label: list[str] = Field(default_factory=list, max_length=50)
-    verdict: list[str] = Field(default_factory=list, max_length=50)
+    verdict: list[Verdict] = Field(default_factory=list, max_length=50)
     origin: list[str] = Field(default_factory=list, max_length=50)
     division: list[str] = Field(default_factory=list, max_length=50)
     duplicate: list[str] = Field(default_factory=list, max_length=50)
