@@ -5,6 +5,7 @@ import pytest
 
 from tests.data.formats.made_pictures import write_pictures
 from tests.data.formats.test_shards import samples, write_tar
+from truepair.cli.main import main
 from truepair.data.collection import EmbeddingCollection, PairsCollection
 from truepair.data.formats.precomp.precomp import PrecompCollection
 from truepair.data.formats.shards.shards import ShardCollection
@@ -72,6 +73,14 @@ def test_embeddings(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no split 'dev', nor any other; ask for a share"):
         open_source(tmp_path, split="dev")
     assert open_source(tmp_path, split="train").ids(0, 9) == ["0", "1", "2", "3", "4"]
+
+
+def test_an_empty_name_is_not_the_current_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unset variable of a script must not have another folder audited."""
+    with pytest.raises(InputError, match="DATA is empty"):
+        open_source("")
+    for command in (["describe", ""], ["audit", "", "--out", "never"], ["train", "", "--out", "never"]):
+        assert main(command) == 2 and "DATA is empty" in capsys.readouterr().err
 
 
 def test_anything_else_is_told_what_is_understood(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def format_of(source: str | Path, reading: Reading | None = None) -> Format:
         InputError: it is none that is understood, does not exist, or is a URL without embeddings.
     """
     reading = reading or Reading()
+    if not str(source):
+        raise InputError('DATA is empty (""); give a file, a folder ("." for this one), a URL or "scenes"')
     if is_url(source):
         if not EMBEDDINGS.recognises(source, reading):
             raise InputError(no_embeddings_there(source))

@@ -67,9 +67,10 @@ def choose_columns(
     by_name = caption if most is None and (caption in found or caption != columns.ALL) else None
     images = next(iter(_named(reader, found, "image", image)), columns.find(found, columns.IMAGES))
     captions = tuple(_named(reader, found, "caption", by_name)) or columns.find_captions(found)
-    missing = [what for what, known in (("image paths", images), ("captions", captions)) if not known]
+    wanted = (("image paths", "--image COLUMN", images), ("captions", "--caption COLUMN", captions))
+    missing = {what: option for what, option, known in wanted if not known}
     if missing or images is None:
-        remedy = _OPEN_SHARDS if {*found} >= _OF_DOWNLOADS else "Name them: image column and caption column"
+        remedy = _OPEN_SHARDS if {*found} >= _OF_DOWNLOADS else f"Say which with {' and '.join(missing.values())}"
         raise InputError(
             f"{reader.path} has no column of {' and of '.join(missing)} that is known by its name; its columns are "
             f"{_list(found)}. {remedy}"

@@ -111,7 +111,7 @@ def _find_table(source: Path, table: str | None) -> Path | None:
     others = [path for path in tables if path.suffix.lower() != ".json"]
     tables = others if len(others) == 1 else tables
     if len(tables) > 1:
-        raise InputError(f"{source} holds several tables: {listed}. Say which one is meant, by its name")
+        raise InputError(f"{source} holds several tables: {listed}. Say which one is meant with --table NAME")
     return tables[0].resolve() if tables else None
 
 
