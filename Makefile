@@ -32,7 +32,7 @@ bench: setup
 TABLES := noise photographs photographs-encoders photographs-local photographs-20-epochs noise-20-epochs noise-local \
 	noise-others explored departures crcl-parts crcl-losses crcl-sweeps gsc-parts gsc-exchange gsc-sweeps ugncl-parts \
 	rivals-sweeps disncl disncl-images disncl-local disncl-analysis as-printed-mended labels labels-gamma labels-lambda \
-	ours-parts ours-parts-noise ours-limits ours-drawings ours-image ours-nearest ours-emoji held-out \
+	ours-parts ours-parts-noise ours-limits ours-drawings ours-image ours-nearest ours-class ours-emoji held-out \
 	clip-from-scratch audit audit-embeddings audit-retrain review grand
 results: setup small-clip
 	for table in $(TABLES); do $(BIN)/python -m truepair.reproduce run $$table --root $(DATA) || exit 1; done
