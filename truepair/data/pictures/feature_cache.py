@@ -6,8 +6,9 @@ this one kept there has other names and is never read.
 The features go straight to a file in the cache folder, block by block; a small JSON file beside it says how far they
 are, so that a killed description goes on where it was. Names hold a hash of the pictures and the encoder's identity;
 a third file has a digest of each picture, so that those of a split are found when all of a table is asked for, and the
-other way round. The bytes of a row depend on its picture alone: two processes at work on the same file write the same
-and do no harm.
+other way round. A fourth one has a digest of each file without its path, so that pictures are found again in a folder
+that was moved, or that holds links to them, as a cleaned copy does. The bytes of a row depend on its picture alone: two
+processes at work on the same file write the same and do no harm.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from truepair.data.config import Reading
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.describing import Places
 from truepair.data.pictures.engines import describe_parts
-from truepair.data.pictures.known_features import Digests, KnownFeatures, digests_file
+from truepair.data.pictures.known_features import Digests, KnownFeatures, digests_file, files_file
 from truepair.data.pictures.pictures import Failure, Place, readable
 from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
@@ -71,13 +72,16 @@ class _State:
         return self.done - len(self.failures)
 
 
-def describe_all(place: Places, digests: Digests, encoder: Encoder, reading: Reading = _DEFAULTS) -> Described:
+def describe_all(
+    place: Places, digests: Digests, encoder: Encoder, reading: Reading = _DEFAULTS, *, files: Digests | None = None
+) -> Described:
     """The encoder's features of n pictures, from the cache where they are there already.
 
     Args:
         place: where picture k lies.
         digests: (n,) 16 bytes of each picture, which change whenever it does.
         reading: its cache, extraction and progress count.
+        files: (n,) 16 bytes of the file of each picture, of whatever path; None where these are no files of their own.
     """
     count = len(digests)
     if not count:
@@ -89,7 +93,7 @@ def describe_all(place: Places, digests: Digests, encoder: Encoder, reading: Rea
     if state is None or state.done != count or not _fits(features, state.good, encoder) or _mended(place, state):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            state = _Description(encoder, place, digests, reading, features, notes).run()
+            state = _Description(encoder, place, digests, files, reading, features, notes).run()
         except OSError as error:
             raise TruepairError(
                 f"{folder} cannot take the features of {count:,} pictures ({error.strerror or error}); they need up to "
@@ -111,13 +115,15 @@ class _Description:
     encoder: Encoder
     place: Places
     digests: Digests
+    files: Digests | None
     reading: Reading
     features: Path
     notes: Path
 
     def run(self) -> _State:
         """Describe all pictures that no other file has, or those after the last that an earlier run kept."""
-        count, known = len(self.digests), KnownFeatures(self.features.parent, self.encoder, self.digests)
+        count = len(self.digests)
+        known = KnownFeatures(self.features.parent, self.encoder, self.digests, self.files)
         part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
         state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
         if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
@@ -148,8 +154,10 @@ class _Description:
             file.write(_header(state.good, self.encoder))
             file.flush()
             os.fsync(file.fileno())
-        with atomic_file(digests_file(self.features)) as temporary, temporary.open("wb") as digests:
-            np.save(digests, self.digests)
+        for path, column in ((digests_file(self.features), self.digests), (files_file(self.features), self.files)):
+            if column is not None:
+                with atomic_file(path) as temporary, temporary.open("wb") as kept:
+                    np.save(kept, column)
         _write_state(self.notes, state)
         try:
             part.replace(self.features)

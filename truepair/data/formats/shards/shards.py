@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -60,10 +60,17 @@ class _Entries:
 
     def digests(self) -> Digests:
         """Hashes of the paths, sizes and times of the shards, and of the places of the pictures in them."""
+        return self._places_in(lambda shard, _status: str(shard.resolve()))
+
+    def files(self) -> Digests:
+        """The same of the files themselves in place of their paths."""
+        return self._places_in(lambda _shard, status: f"{status.st_dev}\0{status.st_ino}")
+
+    def _places_in(self, called: Callable[[Path, os.stat_result], str]) -> Digests:
         of_shard = []
         for shard in self.shards:
             status = shard.stat() if shard.is_file() else None
-            known = "" if status is None else f"{shard.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+            known = "" if status is None else f"{called(shard, status)}\0{status.st_size}\0{status.st_mtime_ns}"
             of_shard.append(blake2b(os.fsencode(known)))
         found = bytearray()
         for number, offset, size in zip(self.shard, self.offset, self.size, strict=True):

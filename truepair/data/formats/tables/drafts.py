@@ -96,13 +96,17 @@ class Draft:
 
 
 class Pictures(Protocol):
-    """The images of a draft: their names, where they lie, and (n,) 16 bytes of each that change whenever it does."""
+    """The images of a draft: their names, where they lie, (n,) 16 bytes of each that change whenever it does, and as
+    many of its file, whatever its path; None where they are no files of their own.
+    """
 
     names: list[str]
 
     def place(self, number: int) -> Place: ...
 
     def digests(self) -> Digests: ...
+
+    def files(self) -> Digests | None: ...
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ def finish(
     _require_some(len(draft), source, problems)
     names = pictures.names
     encoder = encoder_of(reading.encoder)
-    described = describe_all(pictures.place, pictures.digests(), encoder, reading)
+    described = describe_all(pictures.place, pictures.digests(), encoder, reading, files=pictures.files())
     image, rows, numbers = (np.array(column, dtype=np.int64) for column in (draft.image, draft.row, draft.number))
     new_number = np.full(len(names), -1, dtype=np.int64)
     new_number[described.rows] = np.arange(len(described.rows))

@@ -31,7 +31,7 @@ class PictureFolder:
         self._number_of_path: dict[str, int] = {}
         self._bases = (os.fspath(folder), *(os.fspath(folder / name) for name in BESIDE))
         self._base = array("b")
-        self._digests = bytearray()
+        self._digests, self._files = bytearray(), bytearray()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -48,6 +48,10 @@ class PictureFolder:
     def digests(self) -> Digests:
         """Hashes of the paths, sizes and times of the pictures found."""
         return np.frombuffer(bytes(self._digests), dtype=DIGEST)
+
+    def files(self) -> Digests:
+        """Hashes of the files themselves, sizes and times: the same for a hard link, or a file that was moved."""
+        return np.frombuffer(bytes(self._files), dtype=DIGEST)
 
     def _find(self, name: str) -> int | Failure:
         if "://" in name:
@@ -70,14 +74,19 @@ class PictureFolder:
                 return known
             self._base.append(number)
             self.names.append(name)
-            path = f"{base}{os.sep}{name}\0{status.st_size}\0{status.st_mtime_ns}"
-            self._digests += blake2b(os.fsencode(path), digest_size=16).digest()
+            state = f"{status.st_size}\0{status.st_mtime_ns}"
+            self._digests += _digest(f"{base}{os.sep}{name}\0{state}")
+            self._files += _digest(f"{status.st_dev}\0{status.st_ino}\0{state}")
             return len(self.names) - 1
         return Failure(
             "missing-picture",
             f"there is no such file in {self.folder.name}/, nor in its folder {' or '.join(BESIDE)}; copy it there, or "
             "correct the path",
         )
+
+
+def _digest(words: str) -> bytes:
+    return blake2b(os.fsencode(words), digest_size=16).digest()
 
 
 def _inside(name: str) -> bool:
