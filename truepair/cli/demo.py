@@ -10,7 +10,7 @@ from truepair.cli.options import errors_name_options
 from truepair.cli.shared import DATA_HELP, add_command
 
 DESCRIPTION = """\
-Mismatch some pairs of the built-in drawings on purpose, train a model that is not robust and robust ones on them, and
+Mismatch some pairs of the built-in drawings on purpose, train a model that is not robust and a robust one on them, and
 write a page (DIR/index.html): recalls, training curves, the pairs that are doubted, and what each model finds. Takes
 about two minutes on two cores. A demo that was stopped goes on with the same command."""
 

@@ -84,10 +84,9 @@ def listed(name: str) -> str:
 
 def page(name: str, rows: Mapping[str, list[Record]]) -> str:
     """The page of one method."""
-    kept_of_pairs = f"Kept of every pair: {', '.join(kept(name))}."
     if METHODS[name].method.printed is None:
         own = "Our own: [the method](../truepair-method.md), [its results](../results/truepair.md)."
-        return "\n".join([f"# `{name}`", "", own, "", kept_of_pairs, ""])
+        return "\n".join([f"# `{name}`", "", own, "", kept(name), ""])
     printed = as_printed(name)
     preset = printed.preset
     lines = [f"# `{name}`", "", f"Source: {preset.source}.", f"Engines: {', '.join(preset.models)}.", ""]
@@ -103,7 +102,7 @@ def page(name: str, rows: Mapping[str, list[Record]]) -> str:
         ("In the paper, but no option here", [f"- {entry}" for entry in preset.not_expressed]),
     ):
         lines += ["", f"**{title}**", "", *entries] if entries else []
-    return "\n".join([*lines, "", kept_of_pairs, ""])
+    return "\n".join([*lines, "", kept(name), ""])
 
 
 def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator[str]:
@@ -172,8 +171,8 @@ def value(option: Any) -> str:
     return "from other settings" if option is None else f"{option:g}" if isinstance(option, float) else str(option)
 
 
-def kept(name: str) -> Iterator[str]:
-    """What the method keeps of every pair: the columns `memory_…` of a run's table."""
+def kept(name: str) -> str:
+    """What the method keeps of every pair: the columns `memory_…` of a run's table, and what has no column."""
     import torch
 
     from truepair.correspondence import CorrespondenceMemory
@@ -181,6 +180,12 @@ def kept(name: str) -> Iterator[str]:
 
     method, memory = build_method(name), CorrespondenceMemory(2, GivenClasses(torch.tensor([0, 1]), 2))
     method.prepare(memory)
-    for field in memory.tensors():
-        known = method.fields.get(field)
-        yield f"`memory_{field}` ({known.name})" if known else f"`memory_{field}`"
+    columns: list[str] = []
+    others: list[str] = []
+    for field, values in memory.tensors().items():
+        known = f" ({method.fields[field].name})" if field in method.fields else ""
+        (columns if values.ndim == 1 else others).append(
+            f"`memory_{field}`{known}" if values.ndim == 1 else f"`{field}`{known}"
+        )
+    told = f"Kept of every pair: {', '.join(columns) or 'no column of its own'}."
+    return told if not others else f"{told} Of every class, in checkpoints alone: {', '.join(others)}."
