@@ -73,6 +73,26 @@ def test_other_files_of_the_same_name_are_described(tmp_path: Path, described: l
     assert described == ["p2.png"]
 
 
+def test_another_picture_in_a_file_of_the_same_number_size_and_time_is_described(
+    tmp_path: Path, described: list[str]
+) -> None:
+    """As where a folder was deleted and another one unpacked: the numbers of its files are given to new ones."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "a.bmp").write_bytes(picture_bytes(noise(1), "BMP"))
+    (folder / "table.csv").write_text("image,caption\na.bmp,a\n")
+    first = load(folder).images.features
+    status = (folder / "a.bmp").stat()
+    (folder / "a.bmp").rename(tmp_path / "b.bmp")
+    with (tmp_path / "b.bmp").open("r+b") as file:
+        file.write(picture_bytes(noise(2), "BMP"))
+    os.utime(tmp_path / "b.bmp", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (tmp_path / "b.bmp").stat()[:2] == status[:2] and (tmp_path / "b.bmp").stat().st_size == status.st_size
+    (tmp_path / "table.csv").write_text("image,caption\nb.bmp,b\n")
+    described.clear()
+    assert not np.array_equal(load(tmp_path).images.features, first) and described == ["b.bmp"]
+
+
 def test_a_damaged_digest_of_files_has_none(tmp_path: Path, cache: Path, described: list[str]) -> None:
     folder = write_table(tmp_path / "given", 2)
     load(folder)

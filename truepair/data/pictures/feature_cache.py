@@ -6,9 +6,9 @@ this one kept there has other names and is never read.
 The features go straight to a file in the cache folder, block by block; a small JSON file beside it says how far they
 are, so that a killed description goes on where it was. Names hold a hash of the pictures and the encoder's identity;
 a third file has a digest of each picture, so that those of a split are found when all of a table is asked for, and the
-other way round. A fourth one has a digest of each file without its path, so that pictures are found again in a folder
-that was moved, or that holds links to them, as a cleaned copy does. The bytes of a row depend on its picture alone: two
-processes at work on the same file write the same and do no harm.
+other way round. A fourth one has a digest of each file without its path, and one of its content, so that pictures are
+found again in a folder that was moved, or that holds links to them, as a cleaned copy does. The bytes of a row depend on
+its picture alone: two processes at work on the same file write the same and do no harm.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from truepair.data.config import Reading
 from truepair.data.pairs import Array, IntArray
 from truepair.data.pictures.describing import Places
 from truepair.data.pictures.engines import describe_parts
-from truepair.data.pictures.known_features import Digests, KnownFeatures, digests_file, files_file
-from truepair.data.pictures.pictures import Failure, Place, readable
+from truepair.data.pictures.known_features import FILE, NOTHING, Digests, KnownFeatures, digests_file, files_file
+from truepair.data.pictures.pictures import Failure, Place, content_of, readable
 from truepair.encoders.encoder import Encoder
 from truepair.errors import TruepairError
 from truepair.files import atomic_file, cache_folder, map_npy, write_json_atomically
@@ -123,7 +123,8 @@ class _Description:
     def run(self) -> _State:
         """Describe all pictures that no other file has, or those after the last that an earlier run kept."""
         count = len(self.digests)
-        known = KnownFeatures(self.features.parent, self.encoder, self.digests, self.files)
+        known = KnownFeatures(self.features.parent, self.encoder, self.digests, self.files, self.content)
+        contents = known.contents
         part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
         state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
         if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
@@ -142,6 +143,7 @@ class _Description:
                     if row not in described.failures:
                         place = next(good)
                         file.write(described.features[place : place + size])
+                        contents[row] = self.content(row)  # it was read a moment ago
                     state.done = row + 1
                 state.failures |= described.failures
                 moved(state.done)
@@ -154,10 +156,10 @@ class _Description:
             file.write(_header(state.good, self.encoder))
             file.flush()
             os.fsync(file.fileno())
-        for path, column in ((digests_file(self.features), self.digests), (files_file(self.features), self.files)):
-            if column is not None:
-                with atomic_file(path) as temporary, temporary.open("wb") as kept:
-                    np.save(kept, column)
+        _write_digests(digests_file(self.features), self.digests)
+        if self.files is not None:
+            files = b"".join(file + contents.get(row, NOTHING) for row, file in enumerate(self.files.tolist()))
+            _write_digests(files_file(self.features), np.frombuffer(files, dtype=FILE))
         _write_state(self.notes, state)
         try:
             part.replace(self.features)
@@ -166,6 +168,15 @@ class _Description:
                 raise
         part_notes.unlink(missing_ok=True)
         return state
+
+    def content(self, row: int) -> bytes:
+        """The digest of what is in the file of a picture; nothing where pictures are no files."""
+        return NOTHING if self.files is None else content_of(self.place(row))
+
+
+def _write_digests(path: Path, digests: Digests) -> None:
+    with atomic_file(path) as temporary, temporary.open("wb") as kept:
+        np.save(kept, digests)
 
 
 def _keep(file: BinaryIO, notes: Path, state: _State) -> None:

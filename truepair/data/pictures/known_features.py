@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,10 @@ from truepair.files import map_npy, read_file
 Digests = npt.NDArray[np.void]
 DIGEST = np.dtype("V16")
 """16 bytes a picture."""
+FILE = np.dtype("V32")
+"""The digest of a file, and the one of what is in it."""
+NOTHING = bytes(16)
+"""In place of the digest of a content that was not read."""
 
 
 def digests_file(features: Path) -> Path:
@@ -35,22 +40,34 @@ class KnownFeatures:
     """Rows of other files in a cache folder, by the pictures' digests, else by those of their files. A file that is
     damaged has none.
 
+    Of another path a file counts as the same if its content does, too: a new file may have the number of one that was
+    deleted, and its size and time as well, where these come from an archive.
+
     Args:
-        files: (n,) see `files_file`; None where pictures are no files of their own.
+        files: (n,) digests of the files of whatever path; None where pictures are no files of their own.
+        content: of a picture by its row, 16 bytes.
+
+    Attributes:
+        contents: row → digest of the content, of the known rows.
     """
 
-    def __init__(self, folder: Path, encoder: Encoder, digests: Digests, files: Digests | None = None) -> None:
+    def __init__(
+        self, folder: Path, encoder: Encoder, digests: Digests, files: Digests | None, content: Callable[[int], bytes]
+    ) -> None:
+        self.contents: dict[int, bytes] = {}
         self._found: dict[int, tuple[Array, int]] = {}
         paths = sorted(folder.glob(f"features-{'?' * 32}-{encoder.identity()}.npy"))
-        for column, name in ((digests, digests_file), (files, files_file)):
-            wanted: dict[bytes, list[int]] = {}
-            for row, digest in enumerate(() if column is None else column.tolist()):
-                if row not in self._found:
-                    wanted.setdefault(digest, []).append(row)
-            for path in paths if wanted else ():
-                for digest, features, place in _rows_of(path, name(path), encoder):
-                    for row in wanted.pop(digest, ()):
-                        self._found[row] = features, place
+        wanted = _rows_by_digest(digests, self._found)
+        for path in paths:
+            for digest, file, features, place in _rows_of(path, encoder):
+                for row in wanted.pop(digest, ()):
+                    self._found[row], self.contents[row] = (features, place), file[16:]
+        wanted = {} if files is None else _rows_by_digest(files, self._found)
+        for path in paths if wanted else ():
+            for _, file, features, place in _rows_of(path, encoder):
+                for row in () if file[16:] == NOTHING else wanted.get(file[:16], ()):
+                    if row not in self._found and content(row) == file[16:]:
+                        self._found[row], self.contents[row] = (features, place), file[16:]
 
     def __contains__(self, row: int) -> bool:
         return row in self._found
@@ -62,10 +79,19 @@ class KnownFeatures:
             file.write(features[place].tobytes())
 
 
-def _rows_of(path: Path, beside: Path, encoder: Encoder) -> list[tuple[bytes, Array, int]]:
-    """(digest, array, row of the array) of the pictures that a finished file holds, by the digests beside it."""
+def _rows_by_digest(digests: Digests, found: Container[int]) -> dict[bytes, list[int]]:
+    """The rows that are not found yet."""
+    wanted: dict[bytes, list[int]] = {}
+    for row, digest in enumerate(digests.tolist()):
+        if row not in found:
+            wanted.setdefault(digest, []).append(row)
+    return wanted
+
+
+def _rows_of(path: Path, encoder: Encoder) -> list[tuple[bytes, bytes, Array, int]]:
+    """(digest, those of file and content, array, row of the array) of the pictures that a finished file holds."""
     try:
-        features, digests = map_npy(path), map_npy(beside)
+        features, digests = map_npy(path), map_npy(digests_file(path))
         failed = {int(row) for row, *_ in json.loads(read_file(path.with_suffix(".json")))["failures"]}
     except (OSError, ValueError, TypeError, KeyError):
         return []
@@ -74,5 +100,15 @@ def _rows_of(path: Path, beside: Path, encoder: Encoder) -> list[tuple[bytes, Ar
         return []
     if digests.shape != (len(good) + len(failed),) or digests.dtype != DIGEST:
         return []
-    held = digests.tolist()
-    return [(held[row], features, place) for place, row in enumerate(good)]
+    held, files = digests.tolist(), _files_of(path, len(digests))
+    return [(held[row], files[row], features, place) for place, row in enumerate(good)]
+
+
+def _files_of(path: Path, count: int) -> list[bytes]:
+    """Nothing of each where there is no such file: of drawn pictures, or by versions that wrote none."""
+    try:
+        files = map_npy(files_file(path))
+    except (OSError, ValueError):
+        return [NOTHING + NOTHING] * count
+    known = files.shape == (count,) and files.dtype == FILE
+    return files.tolist() if known else [NOTHING + NOTHING] * count
