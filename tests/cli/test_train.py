@@ -160,6 +160,15 @@ def test_oracle_reads_the_words_of_all_pairs(tiny, tmp_path):
     assert len(Vocabulary.build(pairs.captions(), minimum_count=9)) < len(words)
 
 
+def test_a_vocabulary_for_texts_without_words_is_refused(tmp_path, capsys):
+    Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "red")).write(tmp_path / "v_vocab.json")
+    for side in ("images", "texts"):
+        np.save(tmp_path / f"{side}.npy", np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32))
+    data = f"{tmp_path / 'images.npy'},{tmp_path / 'texts.npy'}"
+    assert main(["train", data, "--out", str(tmp_path / "run"), "--vocabulary", str(tmp_path / "v_vocab.json")]) == 2
+    assert "are vectors and have no words; leave it out" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
 def test_train_reads_a_published_vocabulary(tiny, tmp_path):
     """Of the ten words of the captions the file knows two: the others are read as unknown."""
     given = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "red", "blue"))

@@ -42,6 +42,19 @@ def test_scores_are_found_by_id_whatever_their_order(pairs, tmp_path, name):
     assert with_pair_scores(pairs, tmp_path / name).take(np.array([5, 2, 9])).scores.tolist() == scored.scores.tolist()
 
 
+def test_ids_of_a_csv_are_words(pairs, tmp_path):
+    """As img2dataset's keys: 000000007 is no number, NA is no missing value."""
+    named = replace(pairs.take(np.arange(3)), pair_ids=("000000007", "NA", "1e3"))
+    (tmp_path / "s.csv").write_text(
+        "pair_id,caption,p_match\n"
+        + "".join(
+            f"{name},{caption},{score}\n"
+            for name, caption, score in zip(named.ids(), named.captions(), (0.5, 0.1, 0.9), strict=True)
+        )
+    )
+    assert with_pair_scores(named, tmp_path / "s.csv").scores.tolist() == pytest.approx([0.5, 0.1, 0.9])
+
+
 def test_another_column_and_an_array_by_row(pairs, tmp_path):
     similarity = np.linspace(-1, 1, len(pairs), dtype=np.float32)
     table = written(tmp_path, columns(pairs, similarity=similarity))

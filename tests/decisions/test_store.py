@@ -289,6 +289,15 @@ def test_merging_keeps_times_undo_and_order_and_is_done_once(tmp_path):
         assert a.undo("Bo").pair_id == "q", "what was undone there is undone here"
 
 
+def test_blank_cells_of_a_table_take_no_place_in_the_history(store):
+    """The pair is drawn at random later, and counts as drawn."""
+    rows = [decided("a", None, "Bo"), decided("b", "match", "Bo"), decided("b", None, "Bo")]
+    assert store.merge(rows) == 2 and [d.pair_id for d in store.history()] == ["b", "b"]
+    store.record(decided("a", None, "Cy"))
+    store.record(decided("a", "mismatch", chosen_by="gain", probability_chosen=0.01))
+    assert store.current()["a"].chosen_by == "gain" and store.current()["a"].probability_chosen == 0.01
+
+
 def test_a_request_that_is_made_again_is_kept_once(tmp_path):
     with DecisionStore.open(tmp_path / "d.sqlite") as store:
         first = store.record_all([decided("a"), decided("b")], ["r1", "r2"])

@@ -9,9 +9,10 @@ from pyarrow import parquet
 
 from truepair.cli.main import main
 from truepair.data.config import DataConfig
+from truepair.data.noise import inject_noise
 from truepair.data.open import load
 from truepair.decisions.sources import load_decisions
-from truepair.decisions.training import decided_pairs, load_decided_splits
+from truepair.decisions.training import decided_pairs, lines_to_keep, load_decided_splits
 from truepair.errors import InputError
 
 ROWS = [
@@ -132,3 +133,24 @@ def test_what_cannot_be_trained_on(tiny, decisions):
     judged = [{"pair_id": "0", "verdict": "match", "given_caption": "of other data"}]
     with pytest.raises(InputError, match="'0' was judged with the caption 'of other data'"):
         decided_pairs(given, load_decisions(decisions(judged)))
+
+
+def test_decisions_about_pairs_that_noise_has_changed_are_refused(tiny, decisions, tmp_path):
+    """Their ids and captions are the same; the image that was judged is another one."""
+    given = load(str(tiny), "train")
+    noisy = inject_noise(given, 0.5, seed=0)
+    images = {name: given.images.ids[image] for name, image in zip(given.ids(), given.image_index, strict=True)}
+    moved = [given.ids()[row] for row in np.flatnonzero(noisy.mismatched)[:1]]
+    same = [given.ids()[row] for row in np.flatnonzero(~noisy.mismatched)[:2]]
+    told = [{"pair_id": name, "verdict": "match", "given_image": images[name]} for name in (*same, *moved)]
+    with pytest.raises(InputError, match=rf"pair '{moved[0]}' was judged with the image .*audit of the same noise"):
+        decided_pairs(noisy, load_decisions(decisions(told)), trust=True)
+    with pytest.raises(InputError, match=rf"pair '{moved[0]}' was mismatched by noise"):
+        decided_pairs(noisy, load_decisions(decisions([{"pair_id": moved[0], "verdict": "match"}])))
+    kept = decided_pairs(noisy, load_decisions(decisions(told[:2])), trust=True)
+    assert kept.trusted.sum() == 2 and len(kept) == len(noisy)
+    now = noisy.images.ids[noisy.image_index[np.flatnonzero(noisy.mismatched)[0]]]
+    of_the_same_noise = load_decisions(decisions([{"pair_id": moved[0], "verdict": "mismatch", "given_image": now}]))
+    assert len(decided_pairs(noisy, of_the_same_noise)) == len(noisy) - 1
+    (tmp_path / "kept.jsonl").write_bytes(lines_to_keep(of_the_same_noise))
+    assert load_decisions(tmp_path / "kept.jsonl").images == {moved[0]: now}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.serve.conftest import SCRIPT, write_audit
+from truepair.serve.metrics import Metrics
 
 
 def ids(answer):
@@ -73,6 +74,8 @@ def test_metrics_count_requests_by_endpoint_and_not_by_address(client):
     assert 'truepair_requests_total{endpoint="/pairs/{pair_id:path}",method="GET",status="200"}' in text
     assert 'endpoint="other",method="GET",status="404"' in text and "nowhere" not in text
     assert "truepair_resident_bytes" in text
+    written = Metrics().text({"truepair_pairs": ("pairs", 1_234_567), "truepair_seconds": ("seconds", 0.1)})
+    assert "truepair_pairs 1234567.0" in written and "truepair_seconds 0.1" in written  # no digit is lost
 
 
 def test_an_audit_whose_data_are_gone_is_served_without_pictures(audit, pictures, tmp_path):

@@ -259,3 +259,19 @@ def test_a_service_that_ends_leaves_an_index_in_the_making(run):
     with pytest.raises(truepair.TruepairError, match="the service ends"):
         _ = source.searcher.index
     assert source.searcher.state == "failed"
+
+
+def test_an_index_that_failed_holds_nothing_of_the_requests(run, monkeypatch):
+    """What was raised is raised again, and would gather the frames of everybody who asked."""
+
+    def failing(*_args):
+        raise truepair.TruepairError("no room")
+
+    monkeypatch.setattr("truepair.serve.search.kept_index", failing)
+    (source,) = open_sources([run])
+    depths = []
+    for _ in range(4):
+        with pytest.raises(truepair.TruepairError, match="no room") as raised:
+            _ = source.searcher.index
+        depths.append(len(raised.traceback))
+    assert depths[1] == depths[3] and source.searcher.state == "failed"

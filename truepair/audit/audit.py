@@ -125,7 +125,7 @@ def audit(
             mismatched=mismatched,
             scores=None if mismatched is None else scores_against(verdict, mismatched),
             seconds=told.seconds,
-            options={**asked, **scorer.options},
+            options={**asked, **scorer.options, **({} if encoder is None else {"encoder": encoder})},
             identity=identity,
             people=found,
         )

@@ -64,7 +64,7 @@ class AuditFolder:
         """Refuse, with a RunFolderError, what is no folder, or one that holds something, but no audit."""
         if self.begun or self.finished() is not None:
             return
-        if foreign_in(self.path, self.lock, *(self.work / name for name in ("crossfit", "scores", "run"))):
+        if foreign_in(self.path, self.lock, *(self.work / name for name in ("crossfit", "scores", "run", "encoder"))):
             raise RunFolderError(
                 f"{self.path} is not empty and holds no audit that can go on; nothing was changed. Choose another --out"
             )
@@ -77,7 +77,7 @@ class AuditFolder:
         """
         self.check()
         with locked(self.path, self.lock):
-            clear_leftovers(self.path, self.work, self.work / "crossfit", self.work / "run")
+            clear_leftovers(self.path, self.work, *(self.work / name for name in ("crossfit", "run", "encoder")))
             yield
 
     def begin(self, identity: dict[str, Any]) -> None:

@@ -153,11 +153,13 @@ def current_of(history: Iterable[Decision], person: str | None = None) -> dict[s
             people = latest.setdefault(decision.pair_id, {})
             people.pop(decision.person, None)  # so that the people stand in the order of their latest words
             people[decision.person] = decision
-            first.setdefault(decision.pair_id, decision)
+            if decision.verdict is not None:
+                first.setdefault(decision.pair_id, decision)
     found = {}
     for pair_id, people in latest.items():
-        agreed, chosen = majority(people.values()), first[pair_id]
+        agreed = majority(people.values())
         if agreed is not None:
+            chosen = first[pair_id]
             found[pair_id] = replace(agreed, chosen_by=chosen.chosen_by, probability_chosen=chosen.probability_chosen)
     return found
 

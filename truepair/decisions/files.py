@@ -57,12 +57,13 @@ class FileRow:
 
     Attributes:
         place: "FILE, row 3", for messages; rows count from 1, as people do, without the header.
-        given_caption: the caption that was judged, None where the file does not say.
+        given_caption, given_image: what was judged, None where the file does not say.
     """
 
     place: str
     decision: Decision
     given_caption: str | None = None
+    given_image: str | None = None
 
 
 def write_decisions(path: Path, history: Sequence[Decision], given: Given) -> None:
@@ -122,8 +123,8 @@ def _row_of(values: Mapping[str, Any], place: str) -> FileRow:
         decision = checked(Decision(**{**names, **told}))
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
-    caption = values.get("given_caption")
-    return FileRow(place, decision, caption if isinstance(caption, str) else None)
+    judged = (values.get(name) for name in ("given_caption", "given_image"))
+    return FileRow(place, decision, *(told if isinstance(told, str) else None for told in judged))
 
 
 def _records(history: Sequence[Decision], given: Given) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from truepair.decisions.decision import Decision, current_of
@@ -21,11 +21,13 @@ class Decided:
         path: where it was read from, for messages.
         history: all rows, oldest first.
         captions: pair id → the caption that was judged, of those pairs of which it is known.
+        images: the same of the image.
     """
 
     path: Path
     history: Sequence[Decision]
     captions: Mapping[str, str]
+    images: Mapping[str, str] = field(default_factory=dict)
 
     def current(self) -> dict[str, Decision]:
         """What is thought of every decided pair, in the order in which the pairs were chosen."""
@@ -84,13 +86,15 @@ def load_decisions(path: Path | str) -> Decided:
     if path.suffix.lower() in FILES and not path.is_dir():
         rows = read_decisions(path)
         captions = {row.decision.pair_id: row.given_caption for row in rows if row.given_caption}
-        return Decided(path, _in_order(rows), captions)
+        images = {row.decision.pair_id: row.given_image for row in rows if row.given_image}
+        return Decided(path, _in_order(rows), captions, images)
     database = path / NAME if path.is_dir() else path
     with DecisionStore.open(database, read_only=True) as store:
         history = store.history()
     table = database.parent / TABLE
     given = given_of(table, {decision.pair_id for decision in history}) if table.exists() else {}
-    return Decided(database, history, {name: caption for name, (_, caption) in given.items() if caption})
+    images, captions = ({name: both[side] for name, both in given.items() if both[side]} for side in (0, 1))
+    return Decided(database, history, captions, images)
 
 
 def given_of(table: Path, ids: Iterable[str] | None = None) -> Given:

@@ -164,8 +164,9 @@ class DecisionStore:
 
     def merge(self, decisions: Iterable[Decision]) -> int:
         """Take over history rows of another database, with their times, all or none; those that are here already are
-        left out. Returns how many were new. A row without a time gets the present one, unless this person has said the
-        same of the pair before: what was imported once overrides nothing that was decided since.
+        left out, and so are those without a verdict where the person has none of the pair to take back, such as the
+        blank cells of a table. Returns how many were new. A row without a time gets the present one, unless this person
+        has said the same of the pair before: what was imported once overrides nothing that was decided since.
         """
         with self._writing():
             before = int(self._connection.execute("SELECT coalesce(max(number), 0) FROM decisions").fetchone()[0])
@@ -173,6 +174,8 @@ class DecisionStore:
             new = 0
             for decision in decisions:
                 seen = self._connection.execute(*_same(checked(decision), before)).fetchone()
+                if decision.verdict is None and seen is None and not self._has_verdict(decision):
+                    continue
                 if seen is None:
                     undoes = None if decision.undoes is None else numbers.get(decision.undoes)
                     number = self._insert(replace(decision, at=decision.at or self._now(), undoes=undoes))
@@ -182,6 +185,11 @@ class DecisionStore:
                 if decision.number is not None:
                     numbers[decision.number] = number
             return new
+
+    def _has_verdict(self, decision: Decision) -> bool:
+        """Whether the person ever had a verdict of the pair."""
+        query = "SELECT 1 FROM decisions WHERE pair_id = ? AND person = ? AND verdict IS NOT NULL LIMIT 1"
+        return self._connection.execute(query, (decision.pair_id, decision.person)).fetchone() is not None
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""

@@ -93,7 +93,9 @@ class RegionsAndWords(Preparation):
         Args:
             scaled: features that are far from 1 are brought there.
         """
-        if vocabulary is None and pairs.texts.features is not None:
+        if vocabulary is not None and pairs.texts.features is not None:
+            raise InputError(f"--vocabulary: the texts of {pairs.name} are vectors and have no words; leave it out")
+        if pairs.texts.features is not None:
             vocabulary = Vocabulary(SPECIALS)
         elif vocabulary is None:
             vocabulary = Vocabulary.build(pairs.captions(), minimum_count=minimum_count)

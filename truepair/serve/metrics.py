@@ -46,7 +46,7 @@ class Metrics:
                 lines.append(f'truepair_request_seconds_sum{{endpoint="{endpoint}"}} {self._seconds[endpoint]:.6f}')
                 lines.append(f'truepair_request_seconds_count{{endpoint="{endpoint}"}} {below}')
         for name, (what, value) in gauges.items():
-            lines += [*_head(name, "gauge", what), f"{name} {value:g}"]
+            lines += [*_head(name, "gauge", what), f"{name} {float(value)!r}"]
         return "\n".join(lines) + "\n"
 
 

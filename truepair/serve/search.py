@@ -124,7 +124,7 @@ class Searcher:
 
     def _build(self) -> None:
         if self._failed is not None:
-            raise self._failed
+            raise self._failed.with_traceback(None)  # else it holds what every request had in hand
         if self._index is None:
             began = time.perf_counter()
             try:

@@ -80,6 +80,8 @@ def test_an_encoder_that_knows_the_pairs_scores_them_as_they_are(photos, tmp_pat
     assert abs(result.verdict.noise_rate - 0.2) < 0.06
     assert "zero-shot: by the vectors of knowing as they are" in " ".join(summary_text(result).split())
     assert "zero-shot: by the vectors of knowing as they are" in (tmp_path / "out" / "report.html").read_text()
+    options = json.loads((tmp_path / "out" / "summary.json").read_text())["options"]
+    assert options["encoder"] == "knowing"  # by its name, so that the review opens the same pictures
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

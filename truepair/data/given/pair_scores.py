@@ -108,7 +108,10 @@ def read(path: Path) -> Any:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"--pair-scores is {path}; expected a .parquet or .csv table, or a .npy array")
     try:
-        return parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+        if path.suffix == ".parquet":
+            return parquet.read_table(path)
+        names = {name: pyarrow.string() for name in ("pair_id", "image", "caption")}  # 007 is no number
+        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=names, strings_can_be_null=False))
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{path} cannot be read ({error}); give another --pair-scores") from error
 

@@ -7,8 +7,8 @@ The features go straight to a file in the cache folder, block by block; a small 
 are, so that a killed description goes on where it was. Names hold a hash of the pictures and the encoder's identity;
 a third file has a digest of each picture, so that those of a split are found when all of a table is asked for, and the
 other way round. A fourth one has a digest of each file without its path, and one of its content, so that pictures are
-found again in a folder that was moved, or that holds links to them, as a cleaned copy does. The bytes of a row depend on
-its picture alone: two processes at work on the same file write the same and do no harm.
+found again in a folder that was moved, or that holds links to them, as a cleaned copy does. The bytes of a row depend
+on its picture alone: two processes at work on the same file write the same and do no harm.
 """
 
 from __future__ import annotations
