@@ -66,5 +66,15 @@ def test_deep_pages_and_narrow_choices_are_exact(cells):
     assert all(row % 2 == 0 for row in cells.search(query, 20, wide)[0].rows)
 
 
+def test_a_choice_far_from_the_query_is_found(cells, monkeypatch):
+    """A tenth of the vectors, none of which lies in a cell that the first query looks into."""
+    monkeypatch.setattr(cells.cells, "nprobe", 3)
+    queries = cells.held[:2]
+    far = cells.held @ queries[0] < np.quantile(cells.held @ queries[0], 0.1)
+    found, exact = cells.search(queries, 24, far), Exact(cells.held).search(queries, 24, far)
+    assert found[0].rows.tolist() == exact[0].rows.tolist() and len(found[1].rows) == 24
+    assert len(cells.search(queries, 24, np.zeros(len(cells.held), dtype=bool))[0].rows) == 0
+
+
 def test_few_vectors_are_searched_exactly_unless_asked_otherwise(cells):
     assert vectors_of(cells.held).exact and not vectors_of(cells.held, exact=False).exact

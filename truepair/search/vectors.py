@@ -103,7 +103,7 @@ def merged(one: Ranked, other: Ranked, k: int) -> Ranked:
 class InvertedFile(Vectors):
     """√N cells by k-means, of which a query looks into the nearest sixteenth, at least 64.
 
-    Deep pages and narrow choices are exact.
+    Deep pages, narrow choices, and queries near which too little of a choice lies, are exact.
 
     Args:
         held: (N, D).
@@ -129,9 +129,14 @@ class InvertedFile(Vectors):
             parameters: Any = faiss.SearchParametersIVF
             choice = parameters(nprobe=self.cells.nprobe, sel=among)
         scores, rows = self.cells.search(np.ascontiguousarray(queries, dtype=np.float32), k, params=choice)
-        return [
+        found = [
             Ranked(row[row >= 0].astype(np.int64), score[row >= 0]) for row, score in zip(rows, scores, strict=True)
         ]
+        wanted = min(k, len(self) if allowed is None else int(allowed.sum()))
+        few = [query for query, ranked in enumerate(found) if len(ranked.rows) < wanted]
+        for query, ranked in zip(few, self._whole.search(queries[few], k, allowed) if few else (), strict=True):
+            found[query] = ranked
+        return found
 
 
 def trained(held: Array) -> Any:

@@ -121,6 +121,31 @@ def test_a_field_that_was_named(tmp_path: Path, audited: Audited, monkeypatch: p
     assert json.loads(read(own / "a.tar")["0.json"][0]) == {"caption": ["no", "no"], "alt": ["b"]}
 
 
+def test_captions_that_were_not_asked_for_do_not_come_back(
+    tmp_path: Path, audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them was audited; a caption in a text, or alone, is copied as it is."""
+    monkeypatch.setenv("TRUEPAIR_CACHE", str(tmp_path / "cache"))
+    write(
+        tmp_path / "in" / "a.tar",
+        [
+            *[("0.json", json.dumps({"captions": ["good", "unread"], "other": 1}).encode()), ("0.png", picture(0))],
+            *[("1.json", json.dumps({"captions": ["of the list", "unread"]}).encode()), ("1.png", picture(1))],
+            *[("1.txt", b"of the text"), ("2.json", json.dumps({"caption": "alone"}).encode()), ("2.png", picture(2))],
+        ],
+    )
+    collection = open_source(tmp_path / "in", caption="first", progress=False)
+    assert collection.captions(0, 9) == ["good", "of the text", "alone"]
+    (own,) = export(audited(collection, []), tmp_path / "out", ["own"])
+    found = {name: json.loads(data) for name, (data, *_) in read(own / "a.tar").items() if name.endswith(".json")}
+    assert found == {
+        "0.json": {"captions": ["good"], "other": 1},
+        "1.json": {"captions": ["of the list", "unread"]},
+        "2.json": {"caption": "alone"},
+    }
+    assert open_source(own, progress=False).captions(0, 9) == ["good", "of the text", "alone"]
+
+
 def test_a_shard_cut_short(shards: Path, tmp_path: Path, audited: Audited) -> None:
     path = shards / "a.tar"
     with tarfile.open(path) as tar:

@@ -58,6 +58,10 @@ def test_what_is_kept_of_a_split_is_written_with_its_metadata(tmp_path: Path) ->
     again = truepair.open(tmp_path / "out", "test")
     assert again.captions(0, 9) == [caption for caption, good in zip(found.captions(0, 9), kept, strict=True) if good]
     np.testing.assert_array_equal(again.read(0, 2)[1], found.read(0, 3)[1][kept])
+    others = truepair.open(tmp_path / "clip", "train")
+    assert truepair.open(tmp_path / "out", "train").captions(0, 99) == others.captions(0, 99)
+    weights = np.concatenate([np.load(path) for path in sorted((tmp_path / "out").rglob("weights_*.npy"))])
+    assert len(weights) == len(truepair.open(tmp_path / "out")) == 12 and set(weights) == {1}
 
 
 def test_a_split_that_is_not_there_and_shares_beside_a_column_are_refused(tmp_path: Path) -> None:

@@ -193,6 +193,9 @@ def test_labels(folder: Path) -> None:
     assert pairs.class_names == ("9", "10", NO_LABEL)
     assert pairs.labels is not None and pairs.labels.tolist() == [1, 0, 2, 1, 2]
     assert open_table(folder).pairs.labels is None
+    write_jsonl(folder, [{"image": "img/p0.png", "caption": "a", "kind": NO_LABEL}, rows[1], rows[2]])
+    with pytest.raises(InputError, match=r"a class is called '\(none\)'"):
+        open_table(folder, label="kind")
     with pytest.raises(InputError, match="no column 'kinds'"):
         open_table(folder, label="kinds")
 

@@ -103,8 +103,9 @@ class SplitOfEmbeddings(EmbeddingCollection):
         return f"{self.whole.fingerprint()}-{self.split}"
 
     def write(self, selection: Selection, folder: Path) -> None:
-        kept, flagged = np.zeros((2, len(self.whole)), dtype=bool)
-        weights = np.zeros(len(self.whole), dtype=np.float32)
+        """As that of the whole; rows of other splits stay, with the weight 1."""
+        kept, flagged = np.ones(len(self.whole), dtype=bool), np.zeros(len(self.whole), dtype=bool)
+        weights = np.ones(len(self.whole), dtype=np.float32)
         for values, chosen in ((kept, selection.kept), (flagged, selection.flagged), (weights, selection.weights)):
             values[self.rows] = chosen
         self.whole.write(Selection(kept, flagged, weights), folder)

@@ -1,8 +1,8 @@
 """Tar shards in, tar shards out: the kept samples, their members copied byte by byte, headers included.
 
 Shards keep their names; one without a kept sample is left out. A sample with a list of captions of which some are kept
-loses the others: its `.json` is written anew, all else is copied. `weights.jsonl` has a line for each kept
-pair: shard, key, caption (its number among the kept ones of its sample) and weight.
+loses the others, and those that were not asked for: its `.json` is written anew, all else is copied. `weights.jsonl`
+has a line for each kept pair: shard, key, caption (its number among the kept ones of its sample) and weight.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from truepair.data.columns import find_captions
+from truepair.data.columns import find_captions, most_captions
 from truepair.data.formats.json_text import json_text
 from truepair.data.formats.shards.shard_names import WEIGHTS
-from truepair.data.formats.shards.shard_samples import OBJECT, key_of
+from truepair.data.formats.shards.shard_samples import OBJECT, TEXTS, key_of
 from truepair.data.formats.tables.text_decoding import decode
 from truepair.data.selection import Selection
 from truepair.errors import InputError
@@ -73,13 +73,14 @@ def _samples(collection: ShardCollection, selection: Selection, number: int) -> 
 def _copy_shard(shard: Path, target: Path, samples: dict[str, _Sample], caption: str | None) -> None:
     found = set()
     with shard.open("rb") as source, target.open("xb") as file:
+        unread = _with_unread_captions(source, samples) if most_captions(caption) is not None else set()
         for member, stop in _members(source):
             key, extension = key_of(member.name)
             sample = samples.get(key)
             if sample is None:
                 continue
             found.add(key)
-            if extension == OBJECT and sample.audited > set(sample.kept):
+            if extension == OBJECT and (sample.audited > set(sample.kept) or key in unread):
                 _write_object(source, member, file, set(sample.kept), caption)
             else:
                 source.seek(member.offset)
@@ -90,6 +91,23 @@ def _copy_shard(shard: Path, target: Path, samples: dict[str, _Sample], caption:
     missing = next((key for key in samples if key not in found), None)
     if missing is not None:
         raise InputError(f"{shard}: the sample {missing!r} is not there any more; expected it as audited. Audit again")
+
+
+def _with_unread_captions(source: BinaryIO, samples: dict[str, _Sample]) -> set[str]:
+    """The keys of samples whose first captions alone were asked for, of a list that may hold more."""
+    texts, objects = set(), {}
+    for member, _ in _members(source):
+        key, extension = key_of(member.name)
+        if extension in TEXTS:
+            texts.add(key)
+        elif extension == OBJECT and key in samples:
+            objects[key] = member
+    found = set()
+    for key in objects.keys() - texts:  # else the caption is that of the text
+        fields = _fields(source, objects[key])
+        if isinstance(fields[find_captions(fields)[0]], list):
+            found.add(key)
+    return found
 
 
 def _members(source: BinaryIO) -> Iterator[tuple[tarfile.TarInfo, int]]:
@@ -112,8 +130,7 @@ def _write_object(
     source: BinaryIO, member: tarfile.TarInfo, file: BinaryIO, kept: set[int], caption: str | None
 ) -> None:
     """The sample's `.json` with the kept captions of its list."""
-    source.seek(member.offset_data)
-    fields = json.loads(decode(source.read(member.size))[0])
+    fields = _fields(source, member)
     name = caption if caption in fields else find_captions(fields)[0]
     fields[name] = [value for place, value in enumerate(fields[name]) if place in kept]
     data = json_text(fields).encode("utf-8")
@@ -121,3 +138,9 @@ def _write_object(
     member.pax_headers = {name: value for name, value in member.pax_headers.items() if name != "size"}
     file.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
     file.write(data)
+
+
+def _fields(source: BinaryIO, member: tarfile.TarInfo) -> dict[str, Any]:
+    source.seek(member.offset_data)
+    fields: dict[str, Any] = json.loads(decode(source.read(member.size))[0])
+    return fields

@@ -203,9 +203,12 @@ def _require_some(pairs: int, source: object, problems: Sequence[Problem]) -> No
 
 def _classes(labels: Sequence[str | None], names: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
     """Class numbers by the order of the names; last those without a label, where there are any."""
-    names = [*names, *([NO_LABEL] if None in labels else [])]
+    if NO_LABEL in names:
+        raise InputError(f"a class is called {NO_LABEL!r}, the name of pairs without one; give it another name")
     number = {name: k for k, name in enumerate(names)}
-    return np.array([number[name or NO_LABEL] for name in labels], dtype=np.int64), tuple(names)
+    names = [*names, *([NO_LABEL] if None in labels else [])]
+    found = [len(number) if name is None else number[name] for name in labels]
+    return np.array(found, dtype=np.int64), tuple(names)
 
 
 def _by_size(name: str) -> tuple[bool, int, str]:
