@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.data.formats.made_pictures import write_pictures
 from tests.data.test_every_format import make_arrays, make_csv, make_karpathy, make_shards
 from truepair.cli.main import main
 from truepair.data.config import DataConfig
@@ -12,7 +13,7 @@ from truepair.data.formats.shards.shard_names import splits_of as shard_splits
 from truepair.data.open import load, load_splits, read_config
 from truepair.data.open import open as open_source
 from truepair.data.splits import named
-from truepair.errors import InputError
+from truepair.errors import InputError, TooLargeError
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,18 @@ def test_shares_that_cannot_be_drawn(tmp_path: Path) -> None:
         load(make_karpathy(tmp_path / "karpathy"), "dev", dev_share=0.5)
     with pytest.raises(InputError, match="for which there is no option dev_share"):
         load("scenes:8", dev_share=0.5)
+
+
+def test_a_share_of_features_that_memory_cannot_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie on the disk, and a share of their rows is copied."""
+    write_pictures(tmp_path, 10)
+    (tmp_path / "t.csv").write_text("image,caption\n" + "".join(f"p{k}.png,c {k}\n" for k in range(10)))
+    assert len(load(tmp_path, "train", dev_share=0.2)) == 8
+    monkeypatch.setattr("truepair.device.memory_of", lambda device=None: 10_000)
+    with pytest.raises(TooLargeError, match=r"train, 8 of its images \(splits of its own .* needs about"):
+        load(tmp_path, "train", dev_share=0.2)
 
 
 def test_a_run_is_evaluated_on_the_split_it_drew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection as Sized
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truepair.device import check_memory
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: fl
     rows = np.flatnonzero(np.isin(pairs.image_index, part))
     if not len(rows):
         raise InputError(f"{pairs.name}: {images} images are too few for these shares, {split} gets none of them")
+    features = pairs.images.features  # those of pictures lie on the disk, a share of them is copied
+    needed = len(part) * features.itemsize * math.prod(features.shape[1:])
+    what = f"{pairs.name}: {split}, {len(part):,} of its images (splits of its own would stay on the disk)"
+    check_memory(needed, what)
     return pairs.take(rows).compact()
 
 
