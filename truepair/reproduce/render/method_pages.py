@@ -23,10 +23,10 @@ LIST = """\
 
 One page per method. `truepair.as_printed("gsc")`, or `--as-printed` on the command line, applies every setting that the
 paper prints, in one go. The page lists where our default differs, why, and what the printed value changes; what the
-paper leaves open, so that our default stands; and what the paper has and no option here expresses yet, the only
-exception to "as printed". It also maps equations to functions, and says how to run the rows of the paper's tables and
-its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures measured so far are in
-[results.md](results.md)).
+paper leaves open, so that our default stands; and what it has that "as printed" leaves out or reads otherwise: what no
+option expresses, and misprints. It also maps equations to functions, and says how to run the rows of the paper's
+tables and its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures measured so far
+are in [results.md](results.md)).
 
 Made from the presets beside the methods and from records (`python -m truepair.reproduce report`); a test says whether
 they are current.
