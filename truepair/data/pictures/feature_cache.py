@@ -122,15 +122,15 @@ class _Description:
 
     def run(self) -> _State:
         """Describe all pictures that no other file has, or those after the last that an earlier run kept."""
-        count = len(self.digests)
-        known = KnownFeatures(self.features.parent, self.encoder, self.digests, self.files, self.content)
+        count, progress = len(self.digests), Progress(self.reading.progress)
+        known = KnownFeatures(self.features.parent, self.encoder, self.digests, self.files, self.content, progress)
         contents = known.contents
         part, part_notes = Path(f"{self.features}.part"), Path(f"{self.features}.part.json")
         state, start, size = _read_state(part_notes), len(_header(0, self.encoder)), _row_bytes(self.encoder)
         if state is None or not part.exists() or part.stat().st_size < start + state.good * size:
             state = _State()
         part.touch()
-        told = Progress(self.reading.progress).count(f"describing pictures ({self.encoder.name})", count, "pictures")
+        told = progress.count(f"describing pictures ({self.encoder.name})", count, "pictures")
         missing = [row for row in range(state.done, count) if row not in known]
         parts = describe_parts(self.encoder, self.place, missing, self.reading.extraction)
         with part.open("r+b") as file, told as moved, closing(parts):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from truepair.data.pairs import Array
 from truepair.encoders.encoder import Encoder
 from truepair.files import map_npy, read_file
+from truepair.progress import Progress
 
 Digests = npt.NDArray[np.void]
 DIGEST = np.dtype("V16")
@@ -46,13 +47,20 @@ class KnownFeatures:
     Args:
         files: (n,) digests of the files of whatever path; None where pictures are no files of their own.
         content: of a picture by its row, 16 bytes.
+        told: of the contents that are read.
 
     Attributes:
         contents: row → digest of the content, of the known rows.
     """
 
     def __init__(
-        self, folder: Path, encoder: Encoder, digests: Digests, files: Digests | None, content: Callable[[int], bytes]
+        self,
+        folder: Path,
+        encoder: Encoder,
+        digests: Digests,
+        files: Digests | None,
+        content: Callable[[int], bytes],
+        told: Progress,
     ) -> None:
         self.contents: dict[int, bytes] = {}
         self._found: dict[int, tuple[Array, int]] = {}
@@ -63,11 +71,17 @@ class KnownFeatures:
                 for row in wanted.pop(digest, ()):
                     self._found[row], self.contents[row] = (features, place), file[16:]
         wanted = {} if files is None else _rows_by_digest(files, self._found)
+        maybe: dict[int, dict[bytes, tuple[Array, int]]] = {}
         for path in paths if wanted else ():
             for _, file, features, place in _rows_of(path, encoder):
                 for row in () if file[16:] == NOTHING else wanted.get(file[:16], ()):
-                    if row not in self._found and content(row) == file[16:]:
-                        self._found[row], self.contents[row] = (features, place), file[16:]
+                    maybe.setdefault(row, {})[file[16:]] = features, place
+        with told.count("comparing pictures with described ones", len(maybe), "pictures") as moved:
+            for done, (row, known) in enumerate(maybe.items(), start=1):
+                read = content(row)
+                if read in known:
+                    self._found[row], self.contents[row] = known[read], read
+                moved(done)
 
     def __contains__(self, row: int) -> bool:
         return row in self._found
