@@ -2,24 +2,27 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 from scipy.sparse import csr_matrix
 
 import truepair.data.formats.labelled.feature_arrays as feature_arrays
+from tests.data.made_features import (
+    FORMATS,
+    LAYOUTS,
+    make,
+    write_h5,
+    write_mat,
+    write_mat73,
+    write_npz,
+)
 from truepair.data.config import Reading
 from truepair.data.formats.labelled.feature_files import LabelledFeatures, pairs_of, splits_in
-from truepair.data.formats.labelled.wikipedia import CLASSES, Wikipedia
 from truepair.data.pairs import Array
 from truepair.errors import InputError
-
-Arrays = dict[str, Any]
-HEADER = b"MATLAB 7.3 MAT-file, made for a test".ljust(124) + b"\x00\x02IM"
 
 
 def load_features(path, split, **options):
@@ -28,90 +31,6 @@ def load_features(path, split, **options):
 
 def feature_splits(path):
     return splits_in(LabelledFeatures().read(path))
-
-
-def load_wikipedia(folder, split, **options):
-    return pairs_of(Wikipedia().read(folder), split, **options)
-
-
-def wikipedia_splits(folder):
-    return splits_in(Wikipedia().read(folder))
-
-
-def write_mat(path: Path, arrays: Arrays) -> Path:
-    savemat(path, arrays)
-    return path
-
-
-def write_mat73(path: Path, arrays: Arrays) -> Path:
-    """As MATLAB does: HDF5 after a header, columns as rows, the class of the array as attribute."""
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for name, array in arrays.items():
-            array = np.asarray(array)
-            file[name] = (array if array.ndim == 2 else array[:, None]).T
-            file[name].attrs["MATLAB_class"] = np.bytes_("double")
-    with path.open("r+b") as raw:
-        raw.write(HEADER)
-    return path
-
-
-def write_npz(path: Path, arrays: Arrays) -> Path:
-    np.savez(path, **arrays)
-    return path
-
-
-def write_h5(path: Path, arrays: Arrays) -> Path:
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(path, "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
-    return path
-
-
-FORMATS: dict[str, tuple[str, Callable[[Path, Arrays], Path]]] = {
-    "mat": ("f.mat", write_mat),
-    "mat73": ("f.mat", write_mat73),
-    "npz": ("f.npz", write_npz),
-    "h5": ("f.h5", write_h5),
-    "h5py": ("f.h5py", write_h5),
-}
-# split -> names of images, texts and labels
-LAYOUTS = {
-    "wikipedia": {"train": ("I_tr", "T_tr", "L_tr"), "test": ("I_te", "T_te", "L_te")},
-    "inria": {
-        "train": ("tr_img", "tr_txt", "tr_img_lab", "tr_txt_lab"),
-        "dev": ("val_img", "val_txt", "val_img_lab", "val_txt_lab"),
-        "test": ("te_img", "te_txt", "te_img_lab", "te_txt_lab"),
-    },
-    "mrl": {
-        "train": ("train_imgs_deep", "train_text", "train_imgs_labels", "train_texts_labels"),
-        "test": ("test_imgs_deep", "test_texts", "test_imgs_labels", "test_texts_labels"),
-    },
-    "mrl-valid": {
-        "train": ("train_imgs_deep", "train_texts", "train_imgs_labels", "train_texts_labels"),
-        "dev": ("valid_imgs_deep", "valid_text", "valid_imgs_labels", "valid_texts_labels"),
-        "test": ("test_imgs_deep", "test_texts", "test_imgs_labels", "test_texts_labels"),
-    },
-    "plain": {
-        "train": ("train_images", "train_texts", "train_labels"),
-        "dev": ("dev_images", "dev_texts", "dev_labels"),
-        "test": ("test_images", "test_texts", "test_labels"),
-    },
-}
-SIZES = {"train": 11, "dev": 4, "test": 7}
-
-
-def make(layout: str = "wikipedia", **changed: Any) -> Arrays:
-    """All arrays of a layout, labels 3, 5, 7 in turn; `changed` replaces some, None removes one."""
-    rng = np.random.default_rng(0)
-    arrays: Arrays = {}
-    for split, (images, texts, *labels) in LAYOUTS[layout].items():
-        count = SIZES[split]
-        arrays[images] = rng.normal(size=(count, 6))
-        arrays[texts] = rng.normal(size=(count, 3))
-        arrays |= {name: np.array([3, 5, 7])[np.arange(count) % 3] for name in labels}
-    return {name: array for name, array in (arrays | changed).items() if array is not None}
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -361,56 +280,3 @@ def test_hdf5_reads_the_rows_of_the_split_alone(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(feature_arrays._Hdf5File, "read", spy)
     load_features(path, "test")
     assert asked == {"L_tr": (0, None), "L_te": (0, None), "I_te": (2, 7), "T_te": (2, 7)}
-
-
-# ---- Wikipedia ----
-
-
-def write_wikipedia(folder: Path, *, test_lines: list[str] | None = None, **changed: Any) -> Path:
-    folder.mkdir(exist_ok=True)
-    savemat(folder / "raw_features.mat", make(L_tr=None, L_te=None, **changed))
-    lines = {split: [f"text{k}\timage{k}\t{k % 10 + 1}" for k in range(SIZES[split])] for split in ("train", "test")}
-    lines["test"] = test_lines or lines["test"]
-    for split, content in lines.items():
-        (folder / f"{split}set_txt_img_cat.list").write_text("\n".join(content) + "\n", encoding="utf-8")
-    return folder
-
-
-def test_wikipedia_in_small(tmp_path: Path) -> None:
-    folder = write_wikipedia(tmp_path / "wiki")
-    assert Wikipedia().recognises(folder, Reading())
-    assert wikipedia_splits(folder) == ("train", "dev", "test")
-    test = load_wikipedia(folder, "test")
-    assert test.name == "wiki/test"
-    assert test.labels is not None
-    assert test.labels.tolist() == [2, 3, 4, 5, 6]
-    assert test.class_names == CLASSES
-    assert test.texts.captions == tuple(f"text{k}" for k in range(2, 7))
-    assert test.images.ids == tuple(f"image{k}" for k in range(2, 7))
-    assert len(load_wikipedia(folder, "dev", dev_pairs=6)) == 6
-
-
-def test_wikipedia_lists_are_checked(tmp_path: Path) -> None:
-    good = [f"t\ti\t{k + 1}" for k in range(7)]
-    for wrong in ("t\ti", "t\ti\t0", "t\ti\t11", "t\ti\tx", "t\ti\t1\t2", "", "t\ti\t²"):
-        folder = write_wikipedia(tmp_path / "wiki", test_lines=[*good[:3], wrong, *good[4:]])
-        with pytest.raises(InputError, match=r"testset_txt_img_cat\.list, line 4: found .*a class from 1 to 10"):
-            load_wikipedia(folder, "train")
-    folder = write_wikipedia(tmp_path / "wiki", test_lines=good[:-1])
-    with pytest.raises(InputError, match="I_te has 7 rows, but there are 6 test labels"):
-        load_wikipedia(folder, "train")
-    (folder / "trainset_txt_img_cat.list").unlink()
-    with pytest.raises(InputError, match=r"trainset_txt_img_cat\.list cannot be read .*Copy it there"):
-        load_wikipedia(folder, "train")
-
-
-def test_the_real_wikipedia(wikipedia: Path) -> None:
-    sizes = {split: len(load_wikipedia(wikipedia, split)) for split in wikipedia_splits(wikipedia)}
-    assert sizes == {"train": 2173, "dev": 231, "test": 462}
-    train = load_wikipedia(wikipedia, "train")
-    assert train.labels is not None
-    counts = dict(zip(train.class_names, np.bincount(train.labels).tolist(), strict=True))
-    assert counts["warfare"] == 347
-    assert counts["art"] == 138
-    assert train.images.feature_width == 128
-    assert train.texts.feature_width == 10

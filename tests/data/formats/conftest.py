@@ -1,4 +1,4 @@
-"""A cache folder that is the tests' own, and where the labelled real data lie."""
+"""A cache folder that is the tests' own, object stores, and where the labelled real data lie."""
 
 import os
 from pathlib import Path
@@ -20,3 +20,26 @@ def real_data() -> Path:
     if not (folder / "emoji").is_dir():
         pytest.skip(f"real data not found at {folder}; set TRUEPAIR_DATA to the folder that holds emoji")
     return folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    from tests.data.formats.slow_store import slow_store
+
+    return slow_store(tmp_path)
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    """Copies a local folder to memory://, and empties it in the end."""
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+
+    def fill(folder):
+        memory.put(str(folder), "/bucket", recursive=True)
+        return "memory://bucket"
+
+    yield fill
+    memory.store.clear()
+    memory.pseudo_dirs[:] = [""]

@@ -5,7 +5,7 @@ import torch
 
 from tests.conftest import write_tiny_precomp
 from tests.methods.own.test_truepair_first_labels import asked, found_labels
-from tests.methods.own.test_truepair_first_labels import fit as fit_truepair
+from tests.methods.own.test_truepair_first_labels_in_runs import fit as fit_truepair
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
