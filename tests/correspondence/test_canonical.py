@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from truepair.correspondence import canonical
+from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import (
     FOLDS,
     RIDGES,
@@ -16,11 +17,11 @@ from truepair.correspondence.canonical import (
     HeldOutScores,
     folds_of,
 )
-from truepair.correspondence.mixture import fit_mixture
 from truepair.correspondence.mixture_proportion import estimate_share
 from truepair.errors import InputError
 
 TEMPERATURE = 0.05
+SHARE = 0.5  # π, where a test does not say
 
 
 def linked(pairs, noise, *, seed=0, factors=6, captions=1, apart=0.5):
@@ -40,7 +41,7 @@ def linked(pairs, noise, *, seed=0, factors=6, captions=1, apart=0.5):
 def held_out(images, texts, rows, seed=0):
     """(models, scores by equally weighted pairs, scores in the end)."""
     models = CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=seed)
-    return models, models.first, models.cleaned()
+    return models, models.first, models.cleaned(SHARE)
 
 
 def naive_whitening(vectors, ridge):
@@ -94,20 +95,23 @@ def naive_cleaned(images, texts, rows, seed):
 
     def scores(weights, learned, each):
         order = canonical.generator(seed, "held-out blocks", each).permutation(len(places[each]))
-        return naive_scores(images, texts, rows, weights, learned, places[each], order)[0]
+        return naive_scores(images, texts, rows, weights, learned, places[each], order)
 
     found = np.zeros(len(rows))
     for held in range(FOLDS):
         others = [each for each in range(FOLDS) if each != held]
         weights = np.ones(len(rows))
         for _ in range(ROUNDS):
-            inner = {}
+            inner, made = {}, []
             for each in others:
-                inner |= scores(weights, [i for other in others if other != each for i in places[other]], each)
-            keys = [*inner]
-            posterior = fit_mixture([inner[key] for key in keys]).posterior([inner[key] for key in keys])
-            weights[keys] = posterior
-        for i, value in scores(weights, [i for each in others for i in places[each]], held).items():
+                given, synthetic = scores(
+                    weights, [i for other in others if other != each for i in places[other]], each
+                )
+                inner |= given
+                made += synthetic
+            keys, values, made = [*inner], np.array([*inner.values()]), np.array(made)
+            weights[keys] = Calibration.of(values, made, np.full(len(made), 1 / len(made)), SHARE)(values)
+        for i, value in scores(weights, [i for each in others for i in places[each]], held)[0].items():
             found[i] = value
     return found
 
@@ -145,17 +149,21 @@ def test_nothing_that_scores_a_fold_has_seen_its_pairs():
         assert np.abs(after.given - before.given)[fold != 2].max() > 0.05  # those that learn of this fold notice
 
 
-def test_repeated_scores_are_those_of_models_with_other_folds(monkeypatch):
+def test_models_of_other_divisions_are_those_of_other_seeds(monkeypatch):
     monkeypatch.setattr(canonical, "RIDGES", (1.0,))
     images, texts, rows, _ = linked(300, 0.5, captions=2)
     models = CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=3)
-    before = models.cleaned()
-    found = HeldOutScores.together(models.repeated(3))
-    each = [CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=seed).first for seed in (3, 4, 5)]
-    np.testing.assert_allclose(found.given, np.concatenate([one.given for one in each]), atol=1e-6)
-    np.testing.assert_allclose(found.synthetic, np.concatenate([one.synthetic for one in each]), atol=1e-6)
-    assert np.abs(each[0].given - each[1].given).max() > 0.05
-    assert (models.cleaned().given == before.given).all() and models.repeated(1) == [models.first]
+    before = models.cleaned(SHARE)
+    found = models.divided(3)
+    others = [CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=seed) for seed in (3, 4, 5)]
+    for one, other in zip(found, others, strict=True):
+        for ours, expected in ((one.first, other.first), (one.cleaned(SHARE), other.cleaned(SHARE))):
+            np.testing.assert_allclose(ours.given, expected.given, atol=1e-6)
+            np.testing.assert_allclose(ours.synthetic, expected.synthetic, atol=1e-6)
+    assert np.abs(others[0].first.given - others[1].first.given).max() > 0.05
+    assert (models.cleaned(SHARE).given == before.given).all() and found[0] is models
+    joined = HeldOutScores.together([one.first for one in others])
+    assert (joined.given[300:600] == others[1].first.given).all() and len(joined.given) == 900
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.4, 0.8])
@@ -175,7 +183,7 @@ def test_where_both_sides_tell_all_of_a_pair_the_estimate_holds_as_well(noise):
     """A true partner leaves a wrong pair no share there: it must not compete with synthetic mismatches alone."""
     images, texts, rows, _ = linked(1500, noise, factors=14, apart=0.3)
     models = CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=0)
-    together = HeldOutScores.together(models.repeated(3))
+    together = HeldOutScores.together([each.first for each in models.divided(3)])
     found = estimate_share(together.given, together.synthetic, times=3)
     assert found.share == pytest.approx(noise, abs=0.04) and found.low <= noise <= found.high
 
@@ -215,7 +223,7 @@ def test_blocks_and_wide_vectors(monkeypatch):
 @pytest.mark.parametrize("temperature", [1e-3, 10.0])
 def test_any_temperature_gives_finite_scores(temperature):
     images, texts, rows, wrong = linked(200, 0.5)
-    found = CrossFittedCCA(images, texts, rows, temperature=temperature, seed=0).cleaned()
+    found = CrossFittedCCA(images, texts, rows, temperature=temperature, seed=0).cleaned(SHARE)
     assert np.isfinite(found.given).all() and np.isfinite(found.synthetic).all()
     assert roc_auc_score(~wrong, found.given) > 0.9
 

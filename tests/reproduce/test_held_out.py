@@ -56,7 +56,8 @@ def test_it_finds_what_a_training_finds(many, record, tmp_path):
     assert len(alone) == 10 and len(together) == 2
     for part, five in zip((alone[:5], alone[5:]), together, strict=True):
         assert min(each["share"] for each in part) - 0.02 < five["share"] < max(each["share"] for each in part) + 0.02
-    assert len(record["auroc"]) == 4 and all(0.9 < each <= 1 for each in record["auroc"])
+    assert len(record["auroc"]) == 3 and all(0.9 < each <= 1 for each in record["auroc"])
+    assert record["auroc_of_means"] > record["auroc"][-1] - 0.002
 
 
 def test_without_mismatches_or_with_few_pairs_there_is_nothing_to_look_at(many, tiny):
@@ -80,7 +81,7 @@ def test_a_cell_is_a_line_of_its_own_and_a_row_of_the_table(many, record, monkey
     monkeypatch.setattr(held_out, "truepair", run)
     measured = cells[0].measure(Places(many.parent, many.parent))
     assert json.dumps(measured["held_out"]) == json.dumps(record)
-    other = {**record, "auroc": [0.8, 0.9, 0.95, 0.95], "taken": True}
+    other = {**record, "auroc": [0.8, 0.9, 0.95], "auroc_of_means": 0.6, "taken": True}
     kept = [
         {"name": cell.name, "cell": cell.facts, "command": cell.command, "date": "2026-11-24", "held_out": found}
         for cell, found in zip(cells, ({**record, "taken": False}, other), strict=True)
@@ -92,6 +93,8 @@ def test_a_cell_is_a_line_of_its_own_and_a_row_of_the_table(many, record, monkey
     assert row.endswith(" | 1 of 2 |")
     mean = np.mean([record["auroc"][0], 0.8])
     assert f"| {mean:.3f} ± {abs(record['auroc'][0] - 0.8) / math.sqrt(2):.3f} |" in row
+    means = [record["auroc_of_means"], 0.6]
+    assert f"| {np.mean(means):.3f} ± {np.std(means, ddof=1):.3f} |" in row
     low, high = (f"{end([each['share'] for each in record['alone']]):.2f}" for end in (min, max))
     assert f"| {low} to {high} |" in row
     nothing = shown_table(Section("docs/toy.md", "toys", ["toy"], "held_out"), Filled(table, []))

@@ -34,12 +34,12 @@ GOLDEN = {
         "auroc": 0.512,
     },
     "truepair, limited": {
-        "losses": [21.11059, 19.79462, 15.52038, 15.20313, 24.78635, 19.25502, 17.29761, 16.873],
-        "auroc": 0.997,
+        "losses": [21.11059, 19.79462, 15.56874, 15.24503, 24.82068, 19.3098, 17.34964, 16.92102],
+        "auroc": 0.999,
     },
     "truepair, first labels of linear models": {
-        "losses": [12.10993, 11.8827, 12.21398, 12.1137, 18.97579, 14.83914, 13.88336, 13.56818],
-        "auroc": 0.983,
+        "losses": [12.07443, 11.86051, 11.99542, 11.89578, 18.81905, 14.64482, 13.70231, 13.42677],
+        "auroc": 0.991,
     },
     "gsc": {"losses": [3.8807, 1.15978, 0.4499, 0.23796], "auroc": 0.592},
     "gsc dual": {"losses": [2.52754, 0.80576, 0.34026, 0.20738], "auroc": 0.629},
@@ -145,7 +145,7 @@ OF_MANY = {
 }
 
 
-REVISIONS = {"truepair": 5, "uot-rcl": 4}
+REVISIONS = {"truepair": 6, "uot-rcl": 4}
 """Those above 1 of the methods. Who changes a curve raises the revision in `METHODS`, and here."""
 
 

@@ -49,7 +49,7 @@ METHODS: dict[str, Place] = {
     "triplet": Place("triplet:Triplet", "triplet:TripletConfig"),
     "infonce": Place("infonce:InfoNCE", "infonce:InfoNCEConfig"),
     "crcl": Place("crcl.method:CRCL", "crcl.options:CRCLConfig"),
-    "truepair": Place("truepair.method:TruePair", "truepair.options:TruePairConfig", revision=5),
+    "truepair": Place("truepair.method:TruePair", "truepair.options:TruePairConfig", revision=6),
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),

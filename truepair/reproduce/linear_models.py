@@ -53,27 +53,27 @@ class LinearModelsAlone(TruePair):
 
 
 def measured(inputs: PairVectors, mismatched: BoolArray, temperature: float, batch_size: int) -> Record:
-    """Estimates of π by divisions, alone and five together; AUROC by rounds of weights; whether labels are taken."""
+    """Estimates of π by divisions, alone and five together; AUROC by rounds of weights, and of the means over divisions
+    that labels are; whether these are taken.
+    """
     labels = inputs.first_labels(temperature=temperature, batch_size=batch_size)
     judged, copies, models = inputs.held_out_models(temperature)
     if labels is None or models is None:
         raise InputError("the linear models need more images, or images and captions that differ")
-    each = models.repeated(TWICE)
+    each = [division.first for division in models.divided(TWICE)]
     parts = [HeldOutScores.together(each[start : start + DIVISIONS]) for start in range(0, TWICE, DIVISIONS)]
+    share, matched = labels.estimate.share, ~mismatched[judged]
     return {
         "pairs": len(mismatched),
         "mismatch_rate": float(mismatched.mean()),
         "ridge": models.ridge,
         "alone": [asdict(estimate_share(one.given, one.synthetic, times=copies)) for one in each],
         "together": [asdict(estimate_share(part.given, part.synthetic, times=DIVISIONS * copies)) for part in parts],
-        "auroc": [auroc(models.cleaned(rounds), mismatched[judged]) for rounds in range(ROUNDS + 1)],
+        "auroc": [roc_auc_score(matched, models.cleaned(share, rounds).given) for rounds in range(ROUNDS + 1)],
+        "auroc_of_means": roc_auc_score(matched, labels.odds.numpy()[judged]),
         "recall": labels.recall,
         "taken": labels.better,
     }
-
-
-def auroc(scores: HeldOutScores, mismatched: BoolArray) -> float:
-    return float(roc_auc_score(~mismatched, scores.given))
 
 
 def look(data: DataConfig, seed: int) -> Record:

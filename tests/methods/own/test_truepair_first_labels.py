@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from truepair.correspondence import CorrespondenceMemory
-from truepair.correspondence.mixture_proportion import Estimate
+from truepair.correspondence.mixture_proportion import Estimate, auroc_among
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.credits import uppermost
@@ -20,8 +20,12 @@ def found_labels(pairs, share, low, recall):
     matching[: round(recall * (1 - share) * pairs)] = 1.0
     estimate = Estimate(share, low, share + 0.01, 0.01, 0.5)
     return FirstLabels(
-        estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching, torch.ones(pairs).bool()
+        estimate, torch.linspace(3, -9, pairs), torch.full((pairs,), -9.0), matching, torch.ones(pairs).bool(), 1.0
     )
+
+
+def scored(found, odds, synthetic):
+    return replace(found, odds=odds, synthetic=synthetic, auroc=auroc_among(odds.numpy(), synthetic.numpy()))
 
 
 @pytest.mark.parametrize(
@@ -50,12 +54,10 @@ def test_they_are_taken_where_most_are_mismatched_and_they_tell_enough(share, lo
 
 def test_where_linear_models_tell_nothing_there_is_no_estimate():
     """All pairs look mismatched then, however few are: the share is 1, and surely so."""
-    blind = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
-    found = replace(
-        found_labels(1000, 0.99, 0.9, 0.0), odds=torch.from_numpy(blind[0]), synthetic=torch.from_numpy(blind[1])
-    )
+    blind = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32))
+    found = scored(found_labels(1000, 0.99, 0.9, 0.0), *blind)
     assert found.narrow and not found.tells and found.auroc == pytest.approx(0.5, abs=0.025)
-    assert not replace(found, odds=found.odds - 1).tells  # worse than chance
+    assert not scored(found, blind[0] - 1, blind[1]).tells  # worse than chance
     method, memory = asked(found)
     assert not any(map(memory.has_noted, (SHARE, LINEAR, FIRST_AUROC))) and method.mismatch_share(memory) is None
     assert torch.equal(memory.read("credit"), torch.ones(1000))
@@ -63,11 +65,11 @@ def test_where_linear_models_tell_nothing_there_is_no_estimate():
 
 def test_few_pairs_and_copies_need_more_to_tell_anything():
     odds = torch.linspace(-1, 1, 1000)
-    found = replace(found_labels(1000, 0.5, 0.4, 0.5), odds=odds + 0.06, synthetic=odds)
+    found = scored(found_labels(1000, 0.5, 0.4, 0.5), odds + 0.06, odds)
     assert found.tells and found.auroc == pytest.approx(0.53, abs=0.001)  # an error is 0.013
     assert not replace(found, copies=5.0).tells
     few = torch.linspace(-1, 1, 200)
-    assert not replace(found_labels(200, 0.5, 0.4, 0.5), odds=few + 0.06, synthetic=few).tells
+    assert not scored(found_labels(200, 0.5, 0.4, 0.5), few + 0.06, few).tells
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_the_decision_and_the_labels_are_those_of_plain_loops(seed):
         torch.full((1000,), -9.0),
         torch.zeros(1000),  # too little is told to replace the labels of a slow network
         torch.from_numpy(judged),
+        1.0,
     )
     method, memory = asked(found)
     mean, made, taken = [0.0] * 1000, [0.0] * 1000, None

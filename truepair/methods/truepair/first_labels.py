@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
-from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import FOLDS, CrossFittedCCA, HeldOutScores
 from truepair.correspondence.division import CERTAIN, HALF
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among, estimate_share
@@ -60,11 +59,12 @@ class FirstLabels:
 
     Attributes:
         estimate: of π, the share of mismatched pairs.
-        odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them.
-        synthetic: (N,) float32 the same of synthetic mismatches, and their median where there are fewer.
-        matching: (N,) float32 p_match, calibrated by synthetic mismatches.
+        odds: (N,) float32 log odds that a pair is found in a batch, as p̂ has them: the mean over divisions into folds.
+        synthetic: (N,) float32 the same of synthetic mismatches by one division, their median where there are fewer.
+        matching: (N,) float32 p_match, calibrated by synthetic mismatches: the mean over divisions.
         judges: (N,) bool, which pairs were judged; the others have a caption of too many images, odds that a share π of
             the judged ones is below, and p_match 0.
+        auroc: of the judged pairs against synthetic mismatches: ½ where nothing is told.
         copies: how often each pair stands there.
     """
 
@@ -73,6 +73,7 @@ class FirstLabels:
     synthetic: Tensor
     matching: Tensor
     judges: Tensor
+    auroc: float
     copies: float = 1.0
 
     @property
@@ -106,11 +107,6 @@ class FirstLabels:
         return self.recall >= LEAST_RECALL and self.believed >= BY_CHANCE * self.judged
 
     @property
-    def auroc(self) -> float:
-        """AUROC of the judged pairs against the synthetic mismatches: ½ where nothing is told."""
-        return auroc_among(self.odds[self.judges].numpy(), self.synthetic[: self.judged].numpy())
-
-    @property
     def tells(self) -> bool:
         """Whether the scores tell given pairs from synthetic mismatches at all."""
         error = math.sqrt(self.copies / (6 * self.judged))  # of the AUROC of two samples that are alike
@@ -135,18 +131,22 @@ class PairVectors(InputVectors):
         judged, copies, models = self.held_out_models(temperature)
         if models is None:
             return None
-        together = HeldOutScores.together(models.repeated(DIVISIONS))
-        estimate = estimate_share(together.given, together.synthetic, times=DIVISIONS * copies)
-        found = models.cleaned() if mostly_mismatched(estimate) else models.first
-        weights = np.full(len(found.synthetic), 1 / len(found.synthetic))
-        usual, between = float(np.median(found.synthetic)), float(np.quantile(found.given, estimate.share))
-        matching, given, synthetic = np.zeros(len(judged)), np.full(len(judged), between), np.full(len(judged), usual)
-        matching[judged] = Calibration.of(found.given, found.synthetic, weights, estimate.share)(found.given)
-        given[judged] = found.given
-        synthetic[: len(found.synthetic)] = found.synthetic
-        among = np.log(batch_size)
+        divisions = models.divided(DIVISIONS)
+        first = HeldOutScores.together([each.first for each in divisions])
+        estimate = estimate_share(first.given, first.synthetic, times=DIVISIONS * copies)
+        cleaned = [each.cleaned(estimate.share) for each in divisions]
+        mean = np.mean([each.given for each in cleaned], axis=0)
+        made = cleaned[0].synthetic
+        matching = np.zeros(len(judged))
+        given = np.full(len(judged), np.quantile(mean, estimate.share))
+        synthetic = np.full(len(judged), np.median(made))
+        matching[judged] = np.mean([each.matching(estimate.share) for each in cleaned], axis=0)
+        given[judged] = mean
+        synthetic[: len(made)] = made
+        together, among = HeldOutScores.together(cleaned), np.log(batch_size)
         odds, of_synthetic, match = (_float(part) for part in (given - among, synthetic - among, matching))
-        return FirstLabels(estimate, odds, of_synthetic, match, torch.from_numpy(judged), copies)
+        auroc = auroc_among(together.given, together.synthetic)
+        return FirstLabels(estimate, odds, of_synthetic, match, torch.from_numpy(judged), auroc, copies)
 
     def held_out_models(self, temperature: float) -> tuple[BoolArray, float, CrossFittedCCA | None]:
         """(N,) which pairs can be judged, how often each of them stands there, and the models of these if possible."""

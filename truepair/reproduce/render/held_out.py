@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from truepair.methods.truepair.first_labels import DIVISIONS
 from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.tables import Filled, Section
 
@@ -25,14 +26,16 @@ def held_out(section: Section, shown: Filled) -> str:
                 span([each[end] for each in estimates]) for estimates in (alone, together) for end in ("share", "low")
             ]
             aurocs = [cell([one["auroc"][rounds] for one in found], 3) for rounds in range(len(found[0]["auroc"]))]
+            aurocs.append(cell([one["auroc_of_means"] for one in found], 3))
             taken = sum(one["taken"] for one in found)
             recall = span([one["recall"] for one in found])
             lines.append([part, percent(rate), str(len(found)), *shares, *aurocs, recall, f"{taken} of {len(found)}"])
     if not lines:
         return "No run is there yet."
     seeds, dates = seeds_and_dates(shown.records)
-    rounds = [f"AUROC, rounds: {number}" for number in range(len(lines[0]) - 9)]
-    titles = ["", "noise", "seeds", "π, one division", "begins at", "π, five", "begins at", *rounds, "recall", "taken"]
+    aurocs = [f"AUROC, rounds: {number}" for number in range(len(lines[0]) - 10)]
+    aurocs.append(f"AUROC, {DIVISIONS} divisions")
+    titles = ["", "noise", "seeds", "π, one division", "begins at", "π, five", "begins at", *aurocs, "recall", "taken"]
     command = shown.records[0]["command"]
     return "\n\n".join([f"{of_seeds(seeds).capitalize()}, {dates}; one of them: `{command}`.", table(titles, lines)])
 
