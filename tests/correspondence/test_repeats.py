@@ -132,24 +132,26 @@ def test_captions_of_very_many_images_are_no_evidence_of_mismatches():
     assert 0.99 < found.auroc < 1, "of those that are judged"
 
 
-def test_first_labels_are_means_over_divisions_into_folds():
+@pytest.mark.parametrize(("most", "averaged"), [(200_000, 5), (1999, 4), (1, 1)])
+def test_first_labels_are_means_over_divisions_into_folds(monkeypatch, most, averaged):
+    monkeypatch.setattr(first_labels, "AVERAGED", most)
     images, texts, rows, wrong = linked(400, 0.6)
     found = first_labels_of(images, texts, rows)
     sides = seen(images, texts, rows).sides
-    models = [CrossFittedCCA(*sides, rows, temperature=TEMPERATURE, seed=seed) for seed in range(5)]
+    models = [CrossFittedCCA(*sides, rows, temperature=TEMPERATURE, seed=seed) for seed in range(averaged)]
     for each in models:
         each.ridge = models[0].ridge  # chosen once
     pi = found.estimate.share
     assert pi == pytest.approx(wrong.mean(), abs=0.15)
     scores = [each.cleaned(pi) for each in models]
-    odds = [sum(each.given[pair] for each in scores) / 5 - math.log(128) for pair in range(400)]
+    odds = [sum(each.given[pair] for each in scores) / averaged - math.log(128) for pair in range(400)]
     np.testing.assert_allclose(found.odds, odds, atol=1e-4)
     of_match = []
     for each in scores:
         equal = np.full(len(each.synthetic), 1 / len(each.synthetic))
         of_match.append(Calibration.of(each.given, each.synthetic, equal, pi)(each.given))
     np.testing.assert_allclose(
-        found.matching, [sum(each[pair] for each in of_match) / 5 for pair in range(400)], atol=1e-5
+        found.matching, [sum(each[pair] for each in of_match) / averaged for pair in range(400)], atol=1e-5
     )
     given, made = (np.concatenate([getattr(each, side) for each in scores]) for side in ("given", "synthetic"))
     wins = sum(int((one > made).sum()) for one in given)
