@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.audit.small_audits import QUICK, contents, rows_of, run_cli, summary_of, write_embeddings
+from truepair import inject_noise, load
 from truepair.cli.main import main
 from truepair.decisions import Decision
 from truepair.decisions.order import ReviewOrder
@@ -80,6 +81,31 @@ def test_decisions_of_other_data_are_refused_before_anything_is_scored(tmp_path,
     assert "none of its 1 decided pairs is among these" in capsys.readouterr().err
     assert run_cli(source, tmp_path / "new", "--quiet", "--decisions", str(tmp_path / "none.csv")) == 2
     assert "cannot be read" in capsys.readouterr().err and not (tmp_path / "new").exists()
+
+
+def test_decisions_about_other_pairs_are_refused_before_models_are_trained(tiny, tmp_path, capsys):
+    """Those of an audit without noise, or of other noise: ids and captions are the same, images are not."""
+    given, out = load(str(tiny), "train"), tmp_path / "out"
+    noisy = inject_noise(given, 0.5, seed=3)
+    moved = given.ids()[int(np.flatnonzero(noisy.mismatched)[0])]
+    image = given.images.ids[int(given.image_index[int(moved)])]
+    for text, why in (
+        (
+            f"pair_id,verdict,given_image\n{moved},match,{image}\n",
+            f"pair '{moved}' was judged with the image '{image}'",
+        ),
+        (f"pair_id,verdict\n{moved},match\n", f"pair '{moved}' was mismatched by noise"),
+        ("pair_id,verdict\nnobody,match\n", "none of its 1 decided pairs is among these"),
+    ):
+        (tmp_path / "d.csv").write_text(text)
+        assert run_cli(tiny, out, *QUICK, *noise, "--decisions", str(tmp_path / "d.csv")) == 2
+        assert why in capsys.readouterr().err and not (out / "work" / "crossfit").exists()
+    assert run_cli(tiny, out, *QUICK, "--decisions", str(tmp_path / "d.csv")) == 2  # without noise, too
+    assert "none of its 1" in capsys.readouterr().err and not (out / "work" / "crossfit").exists()
+    assert run_cli(tiny, out, *QUICK, *noise) == 0
+    review(out, {int(moved): "mismatch"})
+    assert run_cli(tiny, out, *QUICK, *noise, "--decisions", str(out)) == 0  # those of this noise are taken
+    assert rows_of(out)[int(moved)]["p_match"] == 0
 
 
 def test_the_share_is_that_of_people_once_they_know_better(tmp_path):

@@ -84,6 +84,8 @@ def audit(
     check_request(data, out, run=run, options=options, crossfit=crossfit, export=export, decisions=digest)
     collection = data if isinstance(data, Collection) else sources.open(data, encoder=encoder, progress=progress)
     check_layouts(export, collection)
+    if decided is not None:
+        people.check_decisions(collection, decided)
     made = None if encoder is None else encoder_of(encoder)
     scorer, told = scorer_for(collection, run, options, crossfit, made), Progress(progress, say)
     with workplace(out) as folder, folder.owned():

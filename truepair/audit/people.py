@@ -62,6 +62,17 @@ class People:
         }
 
 
+def check_decisions(collection: Collection, decided: Decided) -> None:
+    """Raises InputError: the decisions are about other pairs than these, or than those that noise has made of them."""
+    everything = np.arange(len(collection))
+    places = decided.places_in(words_at(collection.ids, everything), words_at(collection.captions, everything))
+    mismatched = collection.mismatched()
+    if mismatched is not None:
+        images = words_at(collection.image_names, everything)
+        for name, place in places.items():
+            decided.check_image(name, images[place], mismatched=bool(mismatched[place]))
+
+
 def with_decisions(
     verdict: Verdict, scored: ScoredPairs, collection: Collection, decided: Decided
 ) -> tuple[Verdict, People]:

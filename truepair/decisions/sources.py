@@ -11,6 +11,7 @@ from truepair.decisions.files import FILES, FileRow, Given, read_decisions
 from truepair.decisions.population import TABLE, read_columns
 from truepair.decisions.store import NAME, DecisionStore
 from truepair.errors import InputError
+from truepair.phrases import printable
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,26 @@ class Decided:
                 f"{next(iter(current))!r}; give the decisions about these data"
             )
         return found
+
+    def check_image(self, pair_id: str, image: str, *, mismatched: bool) -> None:
+        """Noise gives a pair another image under the same id and caption: a decision about the one before says nothing
+        of it.
+
+        Args:
+            pair_id: of a decided pair.
+            image: the one it has now.
+            mismatched: noise gave it this one.
+
+        Raises:
+            InputError: another one was judged, or noise changed it and nothing says which one was.
+        """
+        judged = self.images.get(pair_id)
+        if judged not in (image, printable(image)) if judged else mismatched:
+            was = f"judged with the image {printable(judged)!r}" if judged else "mismatched by noise"
+            raise InputError(
+                f"{self.path}: pair {pair_id!r} was {was}, and has {printable(image)!r} here; decide about an audit of "
+                "the same noise, or leave the noise or the decisions out"
+            )
 
 
 def load_decisions(path: Path | str) -> Decided:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 from truepair.data.config import DataConfig
 from truepair.data.open import Splits, load_splits
 from truepair.data.pairs import Pairs
-from truepair.decisions.decision import Decision
 from truepair.decisions.files import lines_of
 from truepair.decisions.sources import Decided, load_decisions
 from truepair.errors import InputError
@@ -59,7 +57,7 @@ def lines_to_keep(decided: Decided) -> bytes:
 def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pairs:
     """The pairs without those that people call mismatched, unless they corrected the caption or accepted another one,
     which stands in its place then; pairs that people are unsure of stay as they are. Raises InputError as
-    `refuse_other_images`, or where nothing is left.
+    `Decided.check_image`, or where nothing is left.
 
     Args:
         trust: mark what matches now as known to match (`Pairs.trusted`), beside what is marked already.
@@ -69,7 +67,10 @@ def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pai
     known = {name: place for place, name in enumerate(ids)}
     kept, matched, written = np.ones(len(pairs), dtype=bool), np.zeros(len(pairs), dtype=bool), {}
     current = decided.among([printable(name) for name in ids], captions)
-    refuse_other_images(pairs, decided, current)
+    if pairs.mismatched is not None:
+        for place, decision in current.items():
+            image = pairs.images.ids[int(pairs.image_index[place])]
+            decided.check_image(decision.pair_id, image, mismatched=bool(pairs.mismatched[place]))
     for place, decision in current.items():
         if decision.verdict == "unsure":
             continue
@@ -88,26 +89,3 @@ def decided_pairs(pairs: Pairs, decided: Decided, *, trust: bool = False) -> Pai
         matched |= False if pairs.trusted is None else pairs.trusted
         changed = replace(changed, trusted=matched)
     return changed.take(np.flatnonzero(kept))
-
-
-def refuse_other_images(pairs: Pairs, decided: Decided, current: Mapping[int, Decision]) -> None:
-    """Noise gives a pair another image under the same id and caption: a decision about the one before says nothing of
-    it.
-
-    Args:
-        current: by the pair's place.
-
-    Raises:
-        InputError: a decided pair has another image than the one that was judged, or noise changed it and nothing
-            says which one that was.
-    """
-    if pairs.mismatched is None:
-        return
-    for place, decision in current.items():
-        judged, image = decided.images.get(decision.pair_id), pairs.images.ids[int(pairs.image_index[place])]
-        if judged not in (image, printable(image)) if judged else pairs.mismatched[place]:
-            was = f"judged with the image {printable(judged)!r}" if judged else "mismatched by noise"
-            raise InputError(
-                f"{decided.path}: pair {decision.pair_id!r} was {was}, and has {printable(image)!r} here; decide about "
-                "an audit of the same noise, or leave the noise or the decisions out"
-            )
