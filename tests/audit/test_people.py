@@ -89,11 +89,10 @@ def test_decisions_about_other_pairs_are_refused_before_models_are_trained(tiny,
     noisy = inject_noise(given, 0.5, seed=3)
     moved = given.ids()[int(np.flatnonzero(noisy.mismatched)[0])]
     image = given.images.ids[int(given.image_index[int(moved)])]
+    noise = ["--noise", "0.5", "--noise-seed", "3"]
+    judged = f"pair_id,verdict,given_image\n{moved},match,{image}\n"
     for text, why in (
-        (
-            f"pair_id,verdict,given_image\n{moved},match,{image}\n",
-            f"pair '{moved}' was judged with the image '{image}'",
-        ),
+        (judged, f"pair '{moved}' was judged with the image '{image}'"),
         (f"pair_id,verdict\n{moved},match\n", f"pair '{moved}' was mismatched by noise"),
         ("pair_id,verdict\nnobody,match\n", "none of its 1 decided pairs is among these"),
     ):
