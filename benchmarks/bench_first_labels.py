@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.measure import extra_peak_bytes, median_seconds
 from truepair.correspondence import canonical
+from truepair.correspondence.calibration import Calibration
 from truepair.correspondence.canonical import BLOCK, DIRECTIONS, FOLDS, RIDGES, ROUNDS, CrossFittedCCA, folds_of
-from truepair.correspondence.mixture import fit_mixture
 from truepair.correspondence.mixture_proportion import quantiles_among
 from truepair.data.pairs import Array, IntArray
 from truepair.seeding import generator
@@ -25,7 +25,7 @@ NOISE, TEMPERATURE = 0.8, 0.05
 COMPARED = (3_000, 12_000)
 ALONE = (100_000,)
 ALIKE = 0.05
-"""Largest difference of scores, which span about 20: single precision, through three rounds of weights."""
+"""Largest difference of scores, which span about 20: single precision, through two rounds of weights."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def made(pairs: int) -> tuple[Array, Array, IntArray]:
 
 
 def cross_fitted(images: Array, texts: Array, rows: IntArray) -> Array:
-    return CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=0).cleaned().given
+    return CrossFittedCCA(images, texts, rows, temperature=TEMPERATURE, seed=0).cleaned(NOISE).given
 
 
 def fitted_anew(images: Array, texts: Array, rows: IntArray) -> Array:
@@ -75,7 +75,9 @@ def fitted_anew(images: Array, texts: Array, rows: IntArray) -> Array:
             scaled = u[block] @ v[block].T / TEMPERATURE
             to_text, to_image = (np.log(np.exp(scaled).mean(axis=axis)) for axis in (1, 0))
             given[block] = scaled.diagonal() - (to_text + to_image) / 2
-            after = np.roll(np.arange(len(block)), -1)
+            after, others = np.roll(np.arange(len(block)), -1), np.exp(scaled)
+            np.fill_diagonal(others, 0)  # a synthetic mismatch competes without the partners of its items
+            to_text, to_image = (np.log(others.mean(axis=axis)) for axis in (1, 0))
             synthetic.append(scaled[np.arange(len(block)), after] - (to_text + to_image[after]) / 2)
         return given, np.concatenate(synthetic)
 
@@ -91,9 +93,10 @@ def fitted_anew(images: Array, texts: Array, rows: IntArray) -> Array:
     for held in range(FOLDS):
         others, weights = [each for each in range(FOLDS) if each != held], equal.copy()
         for _ in range(ROUNDS):
-            inner = [scores(weights, rest_of([o for o in others if o != each]), each, ridge)[0] for each in others]
-            together = np.concatenate(inner)
-            weights[rest_of(others)] = fit_mixture(together).posterior(together)
+            inner = [scores(weights, rest_of([o for o in others if o != each]), each, ridge) for each in others]
+            together, synthetic = (np.concatenate(side) for side in zip(*inner, strict=True))
+            equally = np.full(len(synthetic), 1 / len(synthetic))
+            weights[rest_of(others)] = Calibration.of(together, synthetic, equally, NOISE)(together)
         final[places[held]] = scores(weights, rest_of(others), held, ridge)[0]
     return final
 
