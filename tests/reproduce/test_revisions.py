@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from truepair import methods
 from truepair.cli.main import main
-from truepair.methods import METHODS
+from truepair.methods import METHODS, build_method
+from truepair.methods.base import EpochPosition
 from truepair.reproduce import __main__ as program
 from truepair.reproduce import cells
 from truepair.reproduce.cells import Cell, Context, Places, train
@@ -44,6 +46,35 @@ def test_records_of_an_earlier_revision_are_told_from_those_of_now_and_of_other_
     assert of_versions(records) == (
         "° 2 runs of an earlier revision of the method (`infonce None`, `two networks`), which came to other figures."
     )
+
+
+def test_a_run_with_an_option_that_a_revision_left_as_it_was_is_of_today(monkeypatch):
+    untouched = {3: (("temperature", "low"), ("labels", "given"))}
+    monkeypatch.setitem(METHODS, "infonce", replace(METHODS["infonce"], revision=3, untouched=untouched))
+
+    def run(revision, **options):
+        return {
+            "name": f"{revision}",
+            "options": {"method": {"name": "infonce", "revision": revision, "options": options}},
+        }
+
+    today = [run(2, labels="given"), run(2, temperature="low", labels="refined"), run(3), run(3, labels="given")]
+    assert outdated(today) == []
+    older = [run(2), run(2, labels="refined"), run(1, labels="given")]  # what the second one changed holds for all
+    assert outdated(older) == older
+
+
+def test_our_method_is_as_before_where_it_makes_no_linear_models():
+    method = {"name": "truepair", "revision": 5}
+    for name, value, of_today in (
+        ("labels", "given", True),
+        ("first_labels", "given", True),
+        ("first_labels", "held-out", False),
+        ("credit", "label", False),
+    ):
+        assert methods.is_outdated({**method, "options": {name: value}}) is not of_today
+        makes = build_method("truepair", {name: value})
+        assert makes.begins(EpochPosition(0, 1, makes.stages(5, 4))) is not of_today
 
 
 def test_a_run_of_an_earlier_revision_is_set_aside_and_not_gone_on_with(

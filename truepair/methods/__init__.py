@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,14 @@ class Place:
     Attributes:
         revision: raised when the method comes to other figures with the same options, data and seed. A run goes on
             with its own revision only, and records of an earlier one are marked.
+        untouched: revision → pairs of an option and its value, with any of which it comes to the figures of the
+            revision before.
     """
 
     method_class: str
     options_class: str
     revision: int = 1
+    untouched: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @property
     def method(self) -> type[Method]:
@@ -49,7 +52,12 @@ METHODS: dict[str, Place] = {
     "triplet": Place("triplet:Triplet", "triplet:TripletConfig"),
     "infonce": Place("infonce:InfoNCE", "infonce:InfoNCEConfig"),
     "crcl": Place("crcl.method:CRCL", "crcl.options:CRCLConfig"),
-    "truepair": Place("truepair.method:TruePair", "truepair.options:TruePairConfig", revision=6),
+    "truepair": Place(
+        "truepair.method:TruePair",
+        "truepair.options:TruePairConfig",
+        revision=6,
+        untouched={6: (("labels", "given"), ("first_labels", "given"))},  # no linear models are made
+    ),
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
     "disncl": Place("disncl.method:DisNCL", "disncl.options:DisNCLConfig"),
@@ -95,7 +103,11 @@ def revision_of(name: str) -> dict[str, int]:
 def is_outdated(method: Mapping[str, Any]) -> bool:
     """Whether a method, as `config.json` and records have it, comes to other figures today."""
     place = METHODS.get(str(method.get("name")))
-    return place is not None and int(method.get("revision", 1)) < place.revision
+    if place is None:
+        return False
+    options = method.get("options") or {}
+    since = range(int(method.get("revision", 1)) + 1, place.revision + 1)
+    return any(all(options.get(name) != value for name, value in place.untouched.get(at, ())) for at in since)
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:
