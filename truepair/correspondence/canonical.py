@@ -8,7 +8,7 @@ they match, by scores that are held out as well, from models of the rest of them
 one of its pairs.
 
 Shape letters: N pairs, D and E widths of the vectors, K directions, n pairs of a block.
-Source: ridge CCA, Vinod (1976); the weights are those of expectation maximisation.
+Source: ridge CCA, Vinod (1976). The weights are posteriors, as in expectation maximisation, of calibrated scores.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ class HeldOutScores:
         return cls(np.concatenate(given), np.concatenate(synthetic))
 
     def matching(self, share: float) -> Array:
-        """(N,) p_match of the given pairs, calibrated by the synthetic mismatches. Args: share: π."""
+        """(N,) p_match of the given pairs, 1 − π f₀/f, calibrated by the synthetic mismatches.
+
+        Args:
+            share: π, in [0, 1].
+        """
         weights = np.full(len(self.synthetic), 1 / len(self.synthetic))
         return Calibration.of(self.given, self.synthetic, weights, share)(self.given)
 
@@ -197,14 +201,14 @@ class CrossFittedCCA:
         found = []
         for held in range(FOLDS):
             others = [each for each in range(FOLDS) if each != held]
+            rest = np.concatenate([self.places[each] for each in others])
             parts = [self.equal[each] for each in others]
             for _ in range(rounds):
                 inner = [
                     self.scores(self.learned(parts, self.ridge, but=number), each) for number, each in enumerate(others)
                 ]
-                together = HeldOutScores.together(inner)
                 weights = np.zeros(len(self.image_rows))
-                weights[np.concatenate([self.places[each] for each in others])] = together.matching(share)
+                weights[rest] = HeldOutScores.together(inner).matching(share)
                 parts = [self.covariance(self.places[each], weights) for each in others]
             found.append(self.scores(self.learned(parts, self.ridge), held))
         return self._joined(found)

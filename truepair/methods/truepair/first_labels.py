@@ -32,14 +32,15 @@ all of it to lie above `MOST`, 3,000 products at 80 % would be left alone in one
 60 % on."""
 LEAST_RECALL = 0.5
 """Of the pairs that match, as many as there are by the share, those probable enough to be believed; where they are
-fewer a linear model tells too little of what the network is fed. At 80 % noise: drawings 0.16, photographs 0.67, 3,000
-products 0.85."""
+fewer a linear model tells too little of what the network is fed. At 80 % noise, three seeds: drawings 0.16 to
+0.22, photographs 0.69 to 0.74, 3,000 products 0.67 to 0.77."""
 DIVISIONS = 5
-"""Into folds, over which π is estimated. With one it depends on the division: of photographs at 80 % (seed 2), ten of
-them give a π of 0.73 to 0.80, whose interval begins at 0.57 to 0.76; two times five of them 0.81, and 0.75, both."""
+"""Into folds, over which π is estimated and labels are averaged. With one, π depends on the division: of
+photographs at 80 % (seed 2), ten of them give a π of 0.73 to 0.80, whose interval begins at 0.57 to 0.76; two times
+five of them 0.81, and 0.75, both."""
 AVERAGED = 200_000
 """Pairs times divisions, up to which labels are means over several divisions: of more pairs the mean tells little more
-than one, and each takes ten minutes for a million of them. AUROC at 80 % noise by one division and by five: 5,873 emoji
+than one, and each takes minutes for a million of them. AUROC at 80 % noise by one division and by five: 5,873 emoji
 0.865, 0.877, 12,000 products 0.975, 0.978, 30,000 photographs 0.938, 0.942."""
 WIDEST = 1 / 3
 """Width of the interval of the estimate up to which the labels may count later (`narrow`): the most pairs that are
