@@ -5,6 +5,8 @@ import pytest
 
 from tests.audit.small_audits import QUICK, contents, rows_of, run_cli, summary_of, write_embeddings
 from truepair import inject_noise, load
+from truepair.audit.people import allowed
+from truepair.audit.result import Share
 from truepair.cli.main import main
 from truepair.decisions import Decision
 from truepair.decisions.order import ReviewOrder
@@ -105,6 +107,45 @@ def test_decisions_about_other_pairs_are_refused_before_models_are_trained(tiny,
     review(out, {int(moved): "mismatch"})
     assert run_cli(tiny, out, *QUICK, *noise, "--decisions", str(out)) == 0  # those of this noise are taken
     assert rows_of(out)[int(moved)]["p_match"] == 0
+
+
+def test_decided_pairs_bound_the_share_and_the_share_bounds_what_they_teach(tmp_path):
+    """Embeddings that tell little: "no sign of noise", until the thirty worst pairs are all found mismatched. That says
+    that there is some, and little of the pairs that nobody looked at.
+    """
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(400, 8))
+    images, wrong, texts = factors + rng.normal(size=(400, 8)) / 0.8, rng.permutation(400)[:80], factors.copy()
+    texts[wrong] = factors[np.roll(wrong, 1)]
+    texts += rng.normal(size=(400, 8)) / 0.8
+    source, out = write_embeddings(tmp_path / "e", images.astype(np.float32), texts.astype(np.float32)), tmp_path / "o"
+    assert run_cli(source, out, "--quiet", "--rematch", "0") == 0
+    before, p_match = summary_of(out), np.array([row["p_match"] for row in rows_of(out)])
+    worst = np.argsort(p_match)[:30]
+    review(out, {int(row): "mismatch" for row in worst})
+    assert run_cli(source, out, "--quiet", "--rematch", "0", "--decisions", str(out)) == 0
+    after, learned = summary_of(out), np.array([row["p_match"] for row in rows_of(out)])
+    assert "No sign of noise" in before["statement"] and "look mismatched" in after["statement"]
+    assert after["noise_rate_low"] == pytest.approx((30 - 0.05 * 30) / 400) and before["noise_rate_low"] == 0
+    assert (after["noise_rate"], after["noise_rate_high"]) == (before["noise_rate"], before["noise_rate_high"])
+    assert (1 - learned).mean() == pytest.approx(after["noise_rate_high"], abs=1e-4), "else nothing was bounded"
+
+
+@pytest.mark.parametrize(
+    ("own", "matched", "expected"),
+    [
+        ((0.1, 0.0, 0.3), [], (0.1, 0.0, 0.3)),
+        ((0.1, 0.0, 0.3), [False] * 20, (0.19, 0.19, 0.3)),
+        ((0.1, 0.0, 0.3), [True] * 90, (0.1, 0.0, 0.145)),
+        ((0.1, 0.0, 0.1), [False] * 20, (0.19, 0.19, 1.0)),
+        ((0.9, 0.8, 1.0), [True] * 40 + [False] * 10, (0.625, 0.075, 0.625)),
+    ],
+    ids=["nothing", "at least", "at most", "too low", "too high"],
+)
+def test_the_share_is_within_what_the_decided_pairs_leave_possible(own, matched, expected):
+    """Of a hundred pairs; one in twenty of the decided ones may be wrong."""
+    found = allowed(Share(*own), np.array(matched, dtype=bool), 100)
+    assert (found.share, found.low, found.high) == pytest.approx(expected)
 
 
 def test_the_share_is_that_of_people_once_they_know_better(tmp_path):

@@ -11,15 +11,17 @@ import numpy as np
 from truepair.audit.result import Share, Verdict
 from truepair.audit.scoring.row_ranges import words_at
 from truepair.audit.scoring.scored_pairs import ScoredPairs
-from truepair.audit.verdict.by_people import learned
+from truepair.audit.verdict.by_people import learned, within
 from truepair.audit.verdict.score import NO_SIGN
 from truepair.data.collection import Collection
-from truepair.data.pairs import Array
+from truepair.data.pairs import Array, BoolArray
 from truepair.decisions import Decision
 from truepair.decisions.agreement import Agreement, agreement_with
-from truepair.decisions.estimate import NoiseEstimate, noise_estimate
+from truepair.decisions.estimate import MISTAKES, NoiseEstimate, noise_estimate
 from truepair.decisions.population import Population
 from truepair.decisions.sources import Decided
+
+_FEW = "people found hardly any mismatched pair among those drawn at random"
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,9 @@ def with_decisions(
 ) -> tuple[Verdict, People]:
     """The verdict in the light of decisions, and what they come to.
 
-    Decided pairs get p_match 1 or 0, "unsure" ones what the others get: the verdict weighed anew (`by_people`). The
-    share of mismatched pairs is that of the decisions once its interval is narrower than the audit's own.
+    Decided pairs get p_match 1 or 0, "unsure" ones what the others get: the verdict weighed anew (`by_people`), as far
+    as the interval of the share of mismatched pairs allows. That share is the one of the decisions once its interval is
+    narrower than the audit's own; until then it is the audit's, within what the decided pairs alone leave possible.
 
     Raises:
         InputError: the decisions are about other data.
@@ -93,14 +96,17 @@ def with_decisions(
     p_match, weights = learned(verdict.p_match, scored.given.similarity, scored.given.indicators, rows, matched)
     p_match[rows] = matched
     narrower = noise.drawn > 0 and noise.high - noise.low < verdict.noise_rate_high - verdict.noise_rate_low
+    own = Share(verdict.noise_rate, verdict.noise_rate_low, verdict.noise_rate_high)
+    share = _clipped(noise.share, noise.low, noise.high) if narrower else allowed(own, matched, len(ids))
+    if len(rows):
+        p_match = within(p_match, np.isin(np.arange(len(p_match)), rows), share.low, share.high)
     changed = replace(
         verdict,
         p_match=p_match.astype(np.float32),
         flagged=p_match.astype(np.float32) < 0.5,
         details={**verdict.details, "weights_by_people": weights},
     )
-    if narrower:
-        share = Share(min(max(noise.share, noise.low), noise.high), noise.low, noise.high)
+    if share != own:
         two_groups = share.share > NO_SIGN and (share.low > 0 or verdict.two_groups)
         changed = replace(
             changed,
@@ -108,11 +114,27 @@ def with_decisions(
             noise_rate_low=share.low,
             noise_rate_high=share.high,
             two_groups=two_groups,
-            doubt=None if two_groups else "people found hardly any mismatched pair among those drawn at random",
+            doubt=None if two_groups else _FEW if narrower else verdict.doubt,
             details={**changed.details, "noise_rate_undecided": verdict.noise_rate},
         )
     people = People(current, _corrections(current, pairs, captions), verdict.p_match, noise, narrower, agreement)
     return changed, people
+
+
+def allowed(own: Share, matched: BoolArray, pairs: int) -> Share:
+    """The audit's own estimate within what the decided pairs alone leave possible, `MISTAKES` of them wrong; where its
+    interval lies outside, they refute it, and what is possible stands in its place.
+
+    Args:
+        matched: (D,) what people say of the decided pairs.
+        pairs: number of all.
+    """
+    wrong = MISTAKES * len(matched)
+    low = max(0.0, float((~matched).sum()) - wrong) / pairs
+    high = 1 - max(0.0, float(matched.sum()) - wrong) / pairs
+    if low <= own.high and own.low <= high:
+        low, high = max(low, own.low), min(high, own.high)
+    return _clipped(own.share, low, high)
 
 
 def digest_of(decided: Decided) -> str:
@@ -122,6 +144,10 @@ def digest_of(decided: Decided) -> str:
 
     rows = [[row.pair_id, row.verdict, row.caption, row.partner, row.person, row.at] for row in decided.history]
     return hashlib.blake2b(json.dumps(rows).encode(), digest_size=8).hexdigest()
+
+
+def _clipped(share: float, low: float, high: float) -> Share:
+    return Share(min(max(share, low), high), low, high)
 
 
 def _corrections(current: Mapping[int, Decision], pairs: Population, captions: list[str]) -> dict[int, str]:

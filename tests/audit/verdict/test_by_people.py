@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truepair.audit.verdict.by_people import learned
+from truepair.audit.verdict.by_people import learned, within
 from truepair.audit.verdict.score import auroc
 from truepair.decisions.order import ReviewOrder
 from truepair.decisions.population import Population
@@ -75,3 +75,38 @@ def test_unknown_and_constant_indicators_are_left_alone():
     odd["told"] = np.where(np.arange(300) % 3 == 0, np.nan, odd["told"])
     after, _ = learned(p_match, similarity, odd, np.arange(50), ~truth[:50])
     assert np.isfinite(after).all() and (after > 0).all() and (after < 1).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.15), (0.4, 0.6), (0.1, 0.9)])
+def test_all_log_odds_move_alike_into_the_interval(low, high):
+    rng = np.random.default_rng(5)
+    p_match, decided = rng.uniform(0.2, 1 - 1e-6, size=500), np.zeros(500, dtype=bool)
+    decided[:20], p_match[:20] = True, np.repeat([0.0, 1.0], 10)
+    found = within(p_match, decided, low, high)
+    mean = (1 - p_match).mean()
+    assert (1 - found).mean() == pytest.approx(min(max(mean, low), high), abs=1e-9)
+    assert (found[decided] == p_match[decided]).all()
+    odds = [values[20:] / (1 - values[20:]) for values in (found, p_match)]
+    moved = np.log(odds[0]) - np.log(odds[1])
+    assert np.ptp(moved) < 1e-6 and np.sign(moved[0]) == np.sign(mean - min(max(mean, low), high))
+
+
+def test_decided_pairs_that_exceed_the_interval_refute_it():
+    p_match = np.array([0.0, 0.0, 0.0, 1.0, 0.7, 0.4])
+    decided = np.array([True, True, True, True, False, False])
+    assert (within(p_match, decided, 0.0, 0.3) == p_match).all() and (within(p_match, decided, 0.9, 1) == p_match).all()
+    assert (within(p_match, np.ones(6, dtype=bool), 0.0, 0.3) == p_match).all(), "nothing is left to move"
+
+
+def test_the_worst_pairs_alone_do_not_make_most_others_mismatched():
+    """All thirty of them are called mismatched, by a verdict that is sure of none: that says little of the others."""
+    rng = np.random.default_rng(0)
+    truth, p_match, indicators, similarity = drawn(rng, skill=0.3, hidden=0.0)
+    rows = np.argsort(p_match)[:30]
+    after, _ = learned(p_match, similarity, indicators, rows, np.zeros(30, dtype=bool))
+    after[rows] = 0
+    assert (1 - after).mean() > 0.4, "the regression alone, where a fifth is mismatched"
+    bounded = within(after, np.isin(np.arange(len(truth)), rows), 0.1, 0.3)
+    left = after[np.setdiff1d(np.arange(len(truth)), rows)]
+    assert (1 - bounded).mean() == pytest.approx(0.3)
+    assert (np.argsort(bounded[bounded > 0], kind="stable") == np.argsort(left, kind="stable")).all()

@@ -5,6 +5,9 @@ decided pairs. It starts from the verdict itself (a = 0, b = 1, w = 0), from whi
 as the decisions say: the probabilities are a mean over priors of several widths, each weighing as probable as it makes
 the decisions (evidence, by Laplace's approximation; MacKay, 1992). A decision is a mistake with a small probability, so
 that a single one moves little.
+
+Pairs that were reviewed since they look worst say little of the others: beyond the interval of the share of mismatched
+pairs the regression is not believed.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from truepair.decisions.estimate import MISTAKES
 SLOPE = 0.5  # prior standard deviation of b
 SHIFTS, WEIGHTS = (0.1, 0.5, 2.0), (0.02, 0.1, 0.3, 1.0)  # those of a and w that are tried; w in units of the spread
 SUREST = 1e-6
+FARTHEST = 30.0  # that log odds are moved
 
 
 def learned(
@@ -52,6 +56,33 @@ def learned(
     return np.clip(p, SUREST, 1 - SUREST), {
         name: round(float(weight), 4) for name, weight in zip(names, weights, strict=True)
     }
+
+
+def within(p_match: Array, decided: BoolArray, low: float, high: float) -> Array:
+    """p_match with the log odds of all undecided pairs moved alike, until the mean of 1 − p_match is in [low, high].
+
+    Left alone where it is, and where the decided pairs alone exceed the interval: they refute it then.
+
+    Args:
+        p_match: (M,) in [0, 1]; that of decided pairs is 0 or 1.
+        decided: (M,) bool.
+        low, high: ends of the interval of the share of mismatched pairs, in [0, 1].
+    """
+    from scipy.optimize import brentq
+
+    mean = float((1 - p_match).mean())
+    end = min(max(mean, low), high)
+    others, known = np.clip(p_match[~decided], SUREST, 1 - SUREST), float((1 - p_match[decided]).sum())
+    odds = np.log(others) - np.log1p(-others)
+
+    def beyond(shift: float) -> float:
+        return float(known + (1 / (1 + np.exp(np.clip(odds + shift, -50, 50)))).sum()) / len(p_match) - end
+
+    if end == mean or beyond(FARTHEST) > 0 or beyond(-FARTHEST) < 0:
+        return p_match
+    moved = p_match.copy()
+    moved[~decided] = 1 / (1 + np.exp(-np.clip(odds + brentq(beyond, -FARTHEST, FARTHEST), -50, 50)))
+    return moved
 
 
 def _fit(table: Array, mismatch: BoolArray, shift: float, width: float) -> tuple[Array, float]:
