@@ -145,7 +145,7 @@ def test_bad_lines_are_left_out_and_told(tmp_path: Path, case: str) -> None:
     others = {"split": "train"} if case == "no split" else {}
     folder = make(tmp_path / "a", [line(0, **others), wrong])
     with pytest.warns(
-        UnusedEntries, match=rf"1 entries cannot be used .*captions\.jsonl.*{message}.*truepair describe"
+        UnusedEntries, match=rf"1 entry cannot be used .*captions\.jsonl.*{message}.*truepair describe"
     ):
         pairs = load(folder, "train", caption="first")
     assert pairs.texts.captions == ("first 0",)
@@ -186,7 +186,9 @@ def test_broken_missing_and_tiny_pictures(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.warns(UnusedEntries, match=r"p4\.png: it is 40 x 13 pixels"):
         load(folder, "train")
     monkeypatch.setattr(decode, "_MOST_PIXELS", 500)
-    with pytest.raises(InputError, match=r"p4\.png cannot be read as a picture \(it claims 40 x 13 pixels\)"):
+    with pytest.raises(
+        InputError, match=r"p4\.png cannot be read as a picture \(it has 40 x 13 pixels, and at most 500 are"
+    ):
         decode.read_picture(picture)
 
 

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.formatwarning = lambda message, *_, **__: f"truepair: {message}\n"
     options = build_parser(given).parse_args(given)
     warnings.formatwarning = one_line
+    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")  # of Pillow: ours is told with the file
     try:
         with errors_name_options(flags_of(DataConfig)):  # of the data, which most commands read
             command: int | None = options.command(options)

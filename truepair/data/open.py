@@ -105,8 +105,12 @@ def load(source: str | Path, split: str = "train", *, reading: Reading | None = 
     pairs = collection.load()  # which rows of embeddings cannot be used is known when they were read
     unused = [problem for problem in collection.problems if not problem.used]
     if unused:
+        drawn = reading.dev_share is not None or reading.test_share is not None  # of all: the same for each split
+        count = (
+            "1 entry cannot be used and was" if len(unused) == 1 else f"{len(unused):,} entries cannot be used and were"
+        )
         warnings.warn(
-            f"{collection.name}: {len(unused)} entries cannot be used and were left out, the first is {unused[0]}. "
+            f"{source if drawn else collection.name}: {count} left out, the first is {unused[0]}. "
             f"`truepair describe {source}` lists them",
             UnusedEntries,
             stacklevel=2,
@@ -249,11 +253,9 @@ def load_splits(config: DataConfig, *, seed: int) -> Splits:
             "score_images is for dev and test, but the data have neither; leave it out, or ask for a share of their "
             "images (dev_share, test_share)"
         )
-    train = load(config.source, "train", reading=reading)
-    dev, test = (
-        load(config.source, split, reading=reading) if named(split, names) or share is not None else None
-        for split, share in drawn.items()
-    )
+    found = ["train", *(split for split, share in drawn.items() if named(split, names) or share is not None)]
+    loaded = {split: load(config.source, split, reading=reading) for split in found}  # one place of equal warnings
+    train, dev, test = loaded["train"], loaded.get("dev"), loaded.get("test")
     if config.least_class_pairs is not None:
         train, (dev, test) = keep_classes(train, (dev, test), least=config.least_class_pairs)
     if config.label_noise_index:

@@ -139,7 +139,9 @@ def _decoded(file: BinaryIO, square: int | None, shortest: int | None, least: in
     file.seek(0)
     with Image.open(file) as image:
         if image.width * image.height > _MOST_PIXELS:
-            raise TooManyPixels(f"it claims {image.width} x {image.height} pixels")
+            raise TooManyPixels(
+                f"it has {image.width} x {image.height} pixels, and at most {_MOST_PIXELS:,} are decoded"
+            )
         _check_size(*image.size, least)
         side = square or LONGEST_SIDE if shortest is None else -(-shortest * max(image.size) // min(image.size))
         decode_small(image, side)

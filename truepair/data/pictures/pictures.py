@@ -135,7 +135,7 @@ def _failure_of(cause: BaseException, data: bytes) -> Failure:
             "Pillow reads: put the picture there, or remove the entry",
         )
     if isinstance(cause, Image.DecompressionBombError | TooManyPixels):
-        found = f"it was not decoded, because it claims far too many pixels ({cause})"
+        found = str(cause) if isinstance(cause, TooManyPixels) else f"it claims far too many pixels ({cause})"
         return Failure("huge-picture", f"{found}; scale it down, or remove the entry")
     found = f"it cannot be decoded ({str(cause) or type(cause).__name__})"
     return Failure("broken-picture", f"{found}; copy or download it again")
