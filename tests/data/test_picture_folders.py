@@ -144,9 +144,7 @@ def test_bad_lines_are_left_out_and_told(tmp_path: Path, case: str) -> None:
     wrong, reason, message = BAD[case]
     others = {"split": "train"} if case == "no split" else {}
     folder = make(tmp_path / "a", [line(0, **others), wrong])
-    with pytest.warns(
-        UnusedEntries, match=rf"1 entry cannot be used .*captions\.jsonl.*{message}.*truepair describe"
-    ):
+    with pytest.warns(UnusedEntries, match=rf"1 entry cannot be used .*captions\.jsonl.*{message}.*truepair describe"):
         pairs = load(folder, "train", caption="first")
     assert pairs.texts.captions == ("first 0",)
     (problem,) = opening.open(folder, "train", caption="first").problems
