@@ -129,6 +129,8 @@ def test_decided_pairs_bound_the_share_and_the_share_bounds_what_they_teach(tmp_
     assert after["noise_rate_low"] == pytest.approx((30 - 0.05 * 30) / 400) and before["noise_rate_low"] == 0
     assert (after["noise_rate"], after["noise_rate_high"]) == (before["noise_rate"], before["noise_rate_high"])
     assert (1 - learned).mean() == pytest.approx(after["noise_rate_high"], abs=1e-4), "else nothing was bounded"
+    told = (out / "report.html").read_text().split('id="decisions"')[1].split("</p>")[0]
+    assert "The estimate above is the audit's, within what the decided pairs alone" in told and "By the 0" not in told
 
 
 @pytest.mark.parametrize(
