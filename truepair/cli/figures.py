@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from truepair.phrases import aligned
+from truepair.phrases import aligned, counted
 
 if TYPE_CHECKING:
     from truepair.evaluation.class_retrieval import ClassFigures
@@ -39,6 +39,22 @@ def recall_table(rows: dict[str, dict[str, float]]) -> str:
         cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
         lines.append("  ".join([f"{name:{names}}", *cells]))
     return "\n".join(lines)
+
+
+def ceiling_sentence(split: str, found: dict[str, Any]) -> str:
+    """Why recall of a split cannot come near to 100 %, by what `truepair.evaluation.attainable` found there."""
+    causes = []
+    if found["shared_captions"]:
+        most = counted(found["most_frequent"], "image")
+        causes.append(
+            f"{found['shared_captions']:,} of {found['captions']:,} captions stand on several images, one on {most}"
+        )
+    if found["equal_images"]:
+        causes.append(f"{found['equal_images']:,} of {found['images']:,} images are equal to another one")
+    return (
+        f"{split}: {', and '.join(causes)}. No model can tell these apart, and ties count against it: rSum is at most "
+        f"{found['rsum']:.1f} here (R@1 {found['i2t_r1']:.1f} and {found['t2i_r1']:.1f})."
+    )
 
 
 def map_table(rows: dict[str, dict[str, float]]) -> str:

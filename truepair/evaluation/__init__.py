@@ -1,5 +1,6 @@
 """Figures of merit: retrieval by pairs and by class, what was found of wrong pairs and labels, what two sides share."""
 
+from truepair.evaluation.attainable import Attainable, attainable_recall, ceilings
 from truepair.evaluation.average_precision import average_precisions, mean_average_precision
 from truepair.evaluation.class_retrieval import evaluate_classes, score_classes
 from truepair.evaluation.detection import detection, division_record
@@ -12,8 +13,11 @@ from truepair.evaluation.subspaces import encode_parts
 
 __all__ = [
     "UNDESCRIBED",
+    "Attainable",
     "Fold",
+    "attainable_recall",
     "average_precisions",
+    "ceilings",
     "confusion",
     "corrected_classes",
     "detection",

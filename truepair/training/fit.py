@@ -31,6 +31,7 @@ from truepair.engines.similarity import SimilarityEngine
 from truepair.engines.word_start import start_words
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
+from truepair.evaluation.attainable import ceilings
 from truepair.evaluation.class_retrieval import evaluate_classes
 from truepair.evaluation.label_correction import label_record
 from truepair.files import write_json_atomically
@@ -309,6 +310,7 @@ class Assembly:
             **self.score_memory(),
             **({"mismatch_share": asdict(share)} if share is not None else {}),
             **({"wrong_label_share": asdict(wrong)} if wrong is not None else {}),
+            **({"attainable": below} if (below := self.ceilings()) else {}),
             **({"warnings": self.warnings} if self.warnings else {}),
         }
         facts = {**result, "data": self.pairs.name, "training": self.setup.training.saved()}
@@ -326,6 +328,12 @@ class Assembly:
     def score(self, model: RetrievalModel, pairs: Pairs) -> dict[str, float]:
         """Recall, or mAP for a method that learns from class labels."""
         return evaluate_classes(model, pairs) if self.method.learns_from_labels else evaluate(model, pairs)
+
+    def ceilings(self) -> dict[str, Any]:
+        """What recall can be at most of dev and test, where equal captions or images set it low."""
+        if self.method.learns_from_labels:
+            return {}
+        return ceilings({"dev": self.dev, "test": self.test})
 
     def score_memory(self) -> dict[str, Any]:
         """The method's division of the pairs (or labels), and its beliefs against the truth where that is known."""
