@@ -9,7 +9,7 @@ from truepair.cli.main import main
 from truepair.methods import METHODS, build_method
 from truepair.methods.base import EpochPosition
 from truepair.reproduce import __main__ as program
-from truepair.reproduce import cells
+from truepair.reproduce import cells, records
 from truepair.reproduce.cells import Cell, Context, Places, train
 from truepair.reproduce.records import keep_record, outdated, read_records
 from truepair.reproduce.render.markdown import of_versions
@@ -39,11 +39,11 @@ def record(method, revision=None, **more):
 
 def test_records_of_an_earlier_revision_are_told_from_those_of_now_and_of_other_methods(changed):
     several = {"name": "two networks", "methods": [{"name": "triplet"}, {"name": "infonce"}]}
-    records = [record("infonce"), record("infonce", 2), record("triplet"), several, {"name": "audit"}]
-    assert outdated(records) == []
+    kept = [record("infonce"), record("infonce", 2), record("triplet"), several, {"name": "audit"}]
+    assert outdated(kept) == []
     changed()
-    assert [kept["name"] for kept in outdated(records)] == ["infonce None", "two networks"]
-    assert of_versions(records) == (
+    assert [one["name"] for one in outdated(kept)] == ["infonce None", "two networks"]
+    assert of_versions(kept) == (
         "° 2 runs of an earlier revision of the method (`infonce None`, `two networks`), which came to other figures."
     )
 
@@ -64,6 +64,19 @@ def test_a_run_with_an_option_that_a_revision_left_as_it_was_is_of_today(monkeyp
     assert outdated(older) == older
 
 
+def test_a_run_on_data_that_a_revision_left_as_they_were_is_of_today(monkeypatch):
+    monkeypatch.setitem(METHODS, "infonce", replace(METHODS["infonce"], revision=3))
+    monkeypatch.setattr(records, "AS_BEFORE", {("infonce", 3): frozenset({"products"}), ("crcl", 2): {"drawings"}})
+
+    def runs(data):
+        return [record("infonce", revision, cell={"data": data}) for revision in (1, 2, 3)]
+
+    assert [kept["name"] for kept in outdated(runs("products"))] == ["infonce 1"]
+    assert [kept["name"] for kept in outdated(runs("drawings"))] == ["infonce 1", "infonce 2"]
+    of_no_data = [record("infonce", 2), record("infonce", 3)]
+    assert outdated(of_no_data) == of_no_data[:1]
+
+
 def test_our_method_is_as_before_where_it_makes_no_linear_models():
     method = {"name": "truepair", "revision": 5}
     for name, value, of_today in (
@@ -71,6 +84,7 @@ def test_our_method_is_as_before_where_it_makes_no_linear_models():
         ("first_labels", "given", True),
         ("first_labels", "held-out", False),
         ("credit", "label", False),
+        ("credit", "posterior", False),
     ):
         assert methods.is_outdated({**method, "options": {name: value}}) is not of_today
         makes = build_method("truepair", {name: value})

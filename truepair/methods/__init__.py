@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -55,8 +55,11 @@ METHODS: dict[str, Place] = {
     "truepair": Place(
         "truepair.method:TruePair",
         "truepair.options:TruePairConfig",
-        revision=6,
-        untouched={6: (("labels", "given"), ("first_labels", "given"))},  # no linear models are made
+        revision=7,
+        untouched={
+            6: (("labels", "given"), ("first_labels", "given")),  # no linear models are made
+            7: (("labels", "given"), ("first_labels", "given"), ("credit", "label")),  # nor does π say who is believed
+        },
     ),
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),
     "ugncl": Place("ugncl.method:UGNCL", "ugncl.options:UGNCLConfig"),
@@ -100,14 +103,23 @@ def revision_of(name: str) -> dict[str, int]:
     return {"revision": revision} if revision > 1 else {}
 
 
-def is_outdated(method: Mapping[str, Any]) -> bool:
-    """Whether a method, as `config.json` and records have it, comes to other figures today."""
+def is_outdated(method: Mapping[str, Any], as_before: Collection[int] = ()) -> bool:
+    """Whether a method, as `config.json` and records have it, comes to other figures today.
+
+    Args:
+        method: its name, revision and options.
+        as_before: revisions that come to the figures of the one before on the data of the run.
+    """
     place = METHODS.get(str(method.get("name")))
     if place is None:
         return False
     options = method.get("options") or {}
     since = range(int(method.get("revision", 1)) + 1, place.revision + 1)
-    return any(all(options.get(name) != value for name, value in place.untouched.get(at, ())) for at in since)
+    return any(
+        all(options.get(name) != value for name, value in place.untouched.get(at, ()))
+        for at in since
+        if at not in as_before
+    )
 
 
 def build_method(name: str, options: dict[str, Any] | None = None) -> Method:

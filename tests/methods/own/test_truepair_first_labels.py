@@ -10,9 +10,9 @@ from truepair.correspondence import CorrespondenceMemory
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition
-from truepair.methods.truepair.credits import uppermost
+from truepair.methods.truepair.credits import uppermost, uppermost_of_each
 from truepair.methods.truepair.first_labels import FirstLabels
-from truepair.methods.truepair.method import FIRST_AUROC, LINEAR, SHARE, SYNTHETIC
+from truepair.methods.truepair.method import FIRST_AUROC, JUDGED, LINEAR, SHARE, SYNTHETIC
 
 
 def found_labels(pairs, share, low, recall):
@@ -174,6 +174,7 @@ def test_they_count_as_much_as_the_network_of_a_stage():
     method, memory = build_method("truepair"), CorrespondenceMemory(4)
     method.prepare(memory)
     memory.note(SHARE, torch.tensor(0.5))
+    memory.note(JUDGED, torch.ones(4, dtype=torch.bool))
     first, seen = torch.tensor([3.0, 1.0, -2.0, -8.0]), torch.tensor([0.9, 0.2, 0.5, 0.1])
     memory.write("odds", None, first)
     memory.write("seen_probability", None, seen)
@@ -196,6 +197,35 @@ def test_the_uppermost_with_ties():
     assert uppermost(label, 0.4).tolist() == [0, 1, 1, 1, 0]
     assert uppermost(label, 0.0).tolist() == [0] * 5 and uppermost(label, 1.0).tolist() == [1] * 5
     assert uppermost(label, 0.09).tolist() == [0] * 5
+
+
+def test_the_uppermost_of_the_judged_pairs_and_of_the_others():
+    """Labels of pairs that linear models cannot judge are all low, and as many of these match."""
+    label = torch.tensor([0.9, 0.8, 0.7, 0.6, 0.03, 0.01, 0.02, 0.04])
+    judged = torch.tensor([True] * 4 + [False] * 4)
+    assert uppermost_of_each(label, judged, 0.5).tolist() == [1, 1, 0, 0, 1, 0, 0, 1]
+    assert uppermost_of_each(label, judged.roll(1), 0.5).tolist() == [1, 1, 1, 0, 0, 0, 0, 1]
+    assert uppermost_of_each(label, torch.ones(8, dtype=torch.bool), 0.5).tolist() == uppermost(label, 0.5).tolist()
+    assert uppermost_of_each(label, torch.zeros(8, dtype=torch.bool), 0.0).tolist() == [0] * 8
+
+
+def test_pairs_that_are_not_judged_are_believed_as_often_as_the_others():
+    """After the epochs of the first labels, of whom none is believed; also where these count later."""
+    for share, low in ((0.8, 0.7), (0.3, 0.2)):
+        judged = torch.arange(1000) < 600
+        found = replace(found_labels(1000, share, low, 0.9), judges=judged)
+        method, memory = asked(found)
+        assert found.better is (share == 0.8) and memory.has_noted(SHARE) is found.better
+        seen_to_tell(memory, 1.0)
+        low_ones = torch.linspace(1e-4, 0.5e-4, 400)
+        memory.write("seen_probability", None, memory.read("seen_probability").masked_scatter(~judged, low_ones))
+        method.start_epoch(EpochPosition(0, 3, method.stages(10, 8)), memory)
+        assert memory.has_noted(SHARE)
+        credit = memory.read("credit")
+        assert credit[judged].mean() == pytest.approx(1 - share, abs=0.005)
+        assert credit[~judged].mean() == pytest.approx(1 - share, abs=0.005)
+        uppermost_there = round(400 * (1 - share))  # the first ones
+        assert credit[600 : 600 + uppermost_there].all() and not credit[600 + uppermost_there :].any()
 
 
 def of_blind_linear_models(tells):

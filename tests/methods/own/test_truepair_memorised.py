@@ -118,5 +118,7 @@ def test_the_decision_and_the_labels_are_those_of_plain_loops(seed):
         assert memory.has_noted(SHARE) is (taken is not None)
         np.testing.assert_allclose(memory.read("odds").numpy(), mean, rtol=1e-4, atol=1e-4)
         if taken is not None:
-            uppermost = sorted(range(1000), key=lambda pair: mean[pair])[-round((1 - estimate.share) * 1000) :]
-            assert set(memory.read("credit").nonzero()[:, 0].tolist()) == set(uppermost)
+            uppermost = set()
+            for rows in ([pair for pair in range(1000) if judged[pair] == one] for one in (True, False)):
+                uppermost |= set(sorted(rows, key=lambda pair: mean[pair])[-round((1 - estimate.share) * len(rows)) :])
+            assert set(memory.read("credit").nonzero()[:, 0].tolist()) == uppermost

@@ -38,6 +38,18 @@ def uppermost(label: Tensor, share: float) -> Tensor:
     return (label >= label.topk(count).values[-1]).float()
 
 
+def uppermost_of_each(label: Tensor, judged: Tensor, share: float) -> Tensor:
+    """1 for the share of the judged pairs, and of the others, with the largest labels there; 0 for the rest, (N,).
+
+    Linear models never believe the pairs that they cannot judge, nor do the networks that have learned from what these
+    believe: labels of the two kinds are comparable among each other only, and as many of each match.
+    """
+    credit = torch.empty_like(label)
+    for each in (judged, ~judged):
+        credit[each] = uppermost(label[each], share)
+    return credit
+
+
 def running_mean(odds: Tensor, probability: Tensor, count: int) -> Tensor:
     """The mean log odds of `count` probabilities, of which the last ones are given and `odds` is that of the others."""
     return odds + (torch.logit(probability.double(), eps=CERTAIN).float() - odds) / count

@@ -24,7 +24,7 @@ from truepair.errors import InputError, TooLargeError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
 from truepair.methods.pair_field import PairField
-from truepair.methods.truepair.credits import by_groups, running_mean, uppermost
+from truepair.methods.truepair.credits import by_groups, running_mean, uppermost, uppermost_of_each
 from truepair.methods.truepair.first_labels import PairVectors, share_by_network
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import partner_loss, propose
@@ -36,7 +36,7 @@ SHARE = "first_share"  # note: π of the held-out first labels, where they are t
 ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
 SYNTHETIC = "synthetic_odds"  # note: (N,) mean log odds of synthetic mismatches, one of each image an epoch
 LINEAR = "linear_odds"  # note: (N,) their odds, where they may still count
-JUDGED = "judged"  # note: (N,) bool, which pairs they could judge, where they may still count
+JUDGED = "judged"  # note: (N,) bool, which pairs they could judge, where their labels are taken or may still count
 ANEW = "begun_anew"  # note: stage in which labels began anew
 FIRST_AUROC = "first_auroc"  # note: AUROC of their odds, where they tell enough to replace those of a slow network
 
@@ -207,7 +207,7 @@ class TruePair(Method):
             matching = memory.read("first_matching")
             credit = matching.masked_fill(matching < HALF, 0.0)
         else:
-            credit = uppermost(label, 1 - float(memory.noted(SHARE)))
+            credit = uppermost_of_each(label, memory.noted(JUDGED), 1 - float(memory.noted(SHARE)))
         memory.write("credit", None, credit)
         return {"label_mean": float(label.mean()), "disbelieved": float((credit == 0).float().mean()), **scalars}
 
@@ -221,6 +221,7 @@ class TruePair(Method):
             return {} if found is None else {"first_auroc": found.auroc}
         memory.write("first_matching", None, found.matching)
         memory.note(ESTIMATE, torch.tensor(astuple(found.estimate), dtype=torch.float64))
+        memory.note(JUDGED, found.judges)
         if found.better:
             memory.note(SHARE, torch.tensor(found.estimate.share))
             memory.write("odds", None, found.odds)
@@ -228,7 +229,6 @@ class TruePair(Method):
             memory.write("synthetic", None, torch.sigmoid(found.synthetic))
         elif found.narrow:
             memory.note(LINEAR, found.odds)
-            memory.note(JUDGED, found.judges)
             if found.separates:
                 memory.note(FIRST_AUROC, torch.tensor(found.auroc, dtype=torch.float64))
         estimate = found.estimate
