@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.pages.audit.made_result import HOSTILE, made_collection, made_result
-from truepair.audit.result import AuditResult, Share
+from truepair.audit.result import AuditResult, Fault, Share
 from truepair.audit.tables import pair_table, summary_text, write_audit
 from truepair.audit.tables.summary import statement, swaps_of
 from truepair.audit.tables.text import columns_of
@@ -217,6 +217,24 @@ def test_summary_text_is_aligned_and_cannot_steer_the_terminal():
     assert len(table.splitlines()) == 12
     assert max(map(columns_of, table.splitlines())) <= 140
     assert columns_of("他e\u0301") == 3
+
+
+def test_of_many_faults_of_a_kind_the_first_few_are_shown():
+    """And the page folds the others: twenty captions that stand on many images would push all else out of sight."""
+    several = [Fault("repeated-caption", np.arange(9 - number), f"shop name {number}") for number in range(5)]
+    other = Fault("one-colour-picture", np.arange(2), "white pictures")
+    text = summary_text(replace(made_result(), faults=(*several[:4], other, several[4])))
+    assert [part for part in text.split("\n\n") if part.startswith("Found")] == [
+        *(f"Found: shop name {number}" for number in range(3)),
+        "Found: 2 more of this kind (repeated-caption), of 11 pairs together; report.html and faults.parquet have "
+        "them.",
+        "Found: white pictures",
+    ]
+    page = render_page(replace(made_result(), faults=(*several[:4], other, several[4])))
+    before, folded = page.split("<details><summary>2 more: repeated-caption, 11 pairs</summary>")
+    folded, after = folded.split("</details>", 1)
+    assert [sum(f"shop name {number}" in part for number in range(5)) for part in (before, folded)] == [3, 2]
+    assert "white pictures" in after and "shop name 3" in folded and "shop name 4" in folded
 
 
 def test_the_answer_in_one_sentence():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import numpy as np
 
 from truepair import __version__
 from truepair.audit.duplicates.find import MOST_GROUPS
-from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult
+from truepair.audit.result import DUPLICATES, INDICATORS, AuditResult, Fault
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.warnings import warnings_of
 from truepair.data.pairs import IntArray
 from truepair.phrases import are, counted, percent, percent_span, plain, printable
 
+FAULTS_OF_A_KIND = 3  # that are shown at once
 SCORED_BY = {
     "cross-fitting": "models that never trained on the pair (cross-fitting)",
     "run": "a trained run",
@@ -119,6 +121,14 @@ def swaps_of(result: AuditResult) -> IntArray:
     ordered = np.sort(both, axis=1)
     _, first = np.unique(ordered, axis=0, return_index=True)
     return np.asarray(both[np.sort(first)], dtype=np.int64)
+
+
+def faults_by_kind(faults: Sequence[Fault]) -> list[tuple[list[Fault], list[Fault]]]:
+    """Of each kind of fault those that are shown at once, and the rest: twenty captions that stand on many images would
+    push everything else out of sight. Of repeated captions the first ones are the largest.
+    """
+    kinds = [[fault for fault in faults if fault.kind == kind] for kind in dict.fromkeys(each.kind for each in faults)]
+    return [(of_kind[:FAULTS_OF_A_KIND], of_kind[FAULTS_OF_A_KIND:]) for of_kind in kinds]
 
 
 def faults_of(result: AuditResult) -> list[dict[str, Any]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 
-from truepair.audit.result import AuditResult
-from truepair.audit.tables.summary import duplicates_of, problems_of, statement, swaps_of, worst_of
+from truepair.audit.result import AuditResult, Fault
+from truepair.audit.tables.summary import duplicates_of, faults_by_kind, problems_of, statement, swaps_of, worst_of
 from truepair.audit.warnings import warnings_of
 from truepair.phrases import counted, percent, percent_span
 
@@ -24,14 +25,27 @@ def summary_text(result: AuditResult) -> str:
     lines = summary_lines(result)
     width = max(len(title) for title, _ in lines)
     text = "\n".join(f"{title.ljust(width)}  {said}" for title, said in lines)
-    faults = [f"Found: {one_line(fault.sentence, 1000)}" for fault in result.faults]
-    for said in (*faults, *(f"Careful: {warning}" for warning in warnings_of(result))):
+    for said in (*faults_said(result.faults), *(f"Careful: {warning}" for warning in warnings_of(result))):
         said = said.replace(" %", "\u00a0%")  # a number keeps its %
         text += "\n\n" + textwrap.fill(said, WARNING, break_on_hyphens=False).replace("\u00a0", " ")
     if not len(result):
         return text
     first = "The worst pairs" if result.verdict.flagged.any() else "The lowest pairs; none of them is flagged"
     return f"{text}\n\n{first}:\n{table_of(result)}"
+
+
+def faults_said(faults: Sequence[Fault]) -> list[str]:
+    """Each fault in words; of one kind the first few, and how many more there are."""
+    said = []
+    for first, more in faults_by_kind(faults):
+        said += [f"Found: {one_line(fault.sentence, 1000)}" for fault in first]
+        if more:
+            pairs = sum(len(fault.rows) for fault in more)
+            said.append(
+                f"Found: {len(more):,} more of this kind ({more[0].kind}), of {counted(pairs, 'pair')} together; "
+                "report.html and faults.parquet have them."
+            )
+    return said
 
 
 def summary_lines(result: AuditResult) -> list[tuple[str, str]]:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from truepair.audit.audit import audit
-from truepair.audit.result import AuditResult
+from truepair.audit.result import AuditResult, Fault
 from truepair.audit.tables.pair_table import columns_of
 from truepair.audit.tables.summary import (
     SCORED_BY,
     duplicates_of,
+    faults_by_kind,
     problems_of,
     statement,
     swaps_of,
@@ -130,25 +131,28 @@ def borderline_of(result: AuditResult, taken: IntArray, count: int) -> list[int]
     return [int(result.rows[place]) for place in order if distance[place] < 0.4]
 
 
-def shown_faults(result: AuditResult, album: Cards) -> list[dict[str, Any]]:
-    """Each fault in words, with some of its pairs from beginning to end; where it is repaired, with their captions."""
-    found = []
-    for fault in result.faults:
-        seats = np.unique(np.linspace(0, len(fault.rows) - 1, min(len(fault.rows), MEMBERS)).astype(np.int64))
-        sources = None if fault.caption_from is None else fault.caption_from[seats]
-        shown = [album.shown(int(row)) for row in fault.rows[seats]]
-        captions: list[str | None] = [None] * len(shown)
-        if sources is not None:
-            captions = [album.shown(int(row)).caption if row >= 0 else None for row in sources]
-        found.append(
-            {
-                "name": fault.kind,
-                "sentence": tight(printable(fault.sentence)),
-                "size": len(fault.rows),
-                "shown": [{"pair": pair, "caption": caption} for pair, caption in zip(shown, captions, strict=True)],
-            }
-        )
-    return found
+def shown_faults(result: AuditResult, album: Cards) -> list[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+    """The faults of each kind, the first few and the rest, each with some of its pairs from beginning to end."""
+    return [
+        ([shown_fault(fault, album) for fault in first], [shown_fault(fault, album) for fault in more])
+        for first, more in faults_by_kind(result.faults)
+    ]
+
+
+def shown_fault(fault: Fault, album: Cards) -> dict[str, Any]:
+    """Where a fault is repaired its pairs have the caption that belongs to them."""
+    seats = np.unique(np.linspace(0, len(fault.rows) - 1, min(len(fault.rows), MEMBERS)).astype(np.int64))
+    sources = None if fault.caption_from is None else fault.caption_from[seats]
+    shown = [album.shown(int(row)) for row in fault.rows[seats]]
+    captions: list[str | None] = [None] * len(shown)
+    if sources is not None:
+        captions = [album.shown(int(row)).caption if row >= 0 else None for row in sources]
+    return {
+        "name": fault.kind,
+        "sentence": tight(printable(fault.sentence)),
+        "size": len(fault.rows),
+        "shown": [{"pair": pair, "caption": caption} for pair, caption in zip(shown, captions, strict=True)],
+    }
 
 
 def kinds_of(result: AuditResult, album: Cards) -> list[dict[str, Any]]:
