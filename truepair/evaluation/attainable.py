@@ -149,7 +149,8 @@ def classes_of_texts(pairs: Pairs) -> IntArray:
     texts = pairs.texts
     if texts.features is not None:
         return _numbered(image_digests(texts.features))
-    return _numbered(np.asarray(texts.captions, dtype=object).astype(str))
+    numbers: dict[str, int] = {}  # an array of words would be as wide as the longest of all captions
+    return np.array([numbers.setdefault(caption, len(numbers)) for caption in texts.captions], dtype=np.int64)
 
 
 def _numbered(values: Any) -> IntArray:
