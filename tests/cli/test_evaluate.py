@@ -11,7 +11,7 @@ import torch
 
 import truepair
 from truepair.cli.evaluate import add_evaluate
-from truepair.cli.figures import ceiling_sentence, class_table, map_table, recall_table
+from truepair.cli.figures import bound_sentence, class_table, map_table, recall_table
 from truepair.cli.train import summary
 from truepair.data.config import Augmentation, DataConfig
 from truepair.data.text import Vocabulary
@@ -20,7 +20,7 @@ from truepair.engines.ensemble_model import EnsembleModel
 from truepair.engines.regions_and_words import InputSizes, RegionsAndWords
 from truepair.engines.retrieval_model import RetrievalModel, new_model, save_model
 from truepair.errors import InputError, TruepairError
-from truepair.evaluation import Attainable
+from truepair.evaluation import RecallBound
 from truepair.evaluation.class_retrieval import score_classes
 from truepair.evaluation.two_stage import evaluate_two_stage
 from truepair.training.config import TrainingConfig
@@ -108,18 +108,18 @@ def test_where_captions_are_equal_the_most_that_recall_can_be_is_said(runs, tiny
     (folder / "test_caps.txt").write_text("\n".join(["a gift"] * (len(captions) - 1) + captions[-2:-1]) + "\n")
 
     evaluate(runs / "a", folder, "--json", tmp_path / "figures.json")
-    found = json.loads((tmp_path / "figures.json").read_text())["attainable"]
+    found = json.loads((tmp_path / "figures.json").read_text())["recall_bound"]
     pairs = truepair.load(folder, "test")
-    assert found == Attainable.of(pairs).to_dict() and found["shared_captions"] == len(pairs) - 1
-    assert capsys.readouterr().out.splitlines()[-1] == ceiling_sentence("test", found)
+    assert found == RecallBound.of(pairs).to_dict() and found["shared_captions"] == len(pairs) - 1
+    assert capsys.readouterr().out.splitlines()[-1] == bound_sentence("test", found)
     evaluate(runs / "a", folder, "--folds", 4, "--json", tmp_path / "folds.json")
-    by_folds = json.loads((tmp_path / "folds.json").read_text())["attainable"]
-    assert by_folds == Attainable.of(pairs, folds=4).to_dict() and by_folds["rsum"] > found["rsum"]
+    by_folds = json.loads((tmp_path / "folds.json").read_text())["recall_bound"]
+    assert by_folds == RecallBound.of(pairs, folds=4).to_dict() and by_folds["rsum"] > found["rsum"]
 
     job = Job(DataConfig(str(folder)), "infonce", setup=Setup(TrainingConfig(epochs=1, minimum_count=1)))
     result = train_job(job, tmp_path / "run", progress=False).result
-    assert result["attainable"] == {"test": found}, "of dev two captions are equal, which is not worth saying"
-    assert ceiling_sentence("test", found) in summary(result).splitlines()
+    assert result["recall_bound"] == {"test": found}, "of dev two captions are equal, which is not worth saying"
+    assert bound_sentence("test", found) in summary(result).splitlines()
     assert result["test"]["rsum"] <= found["rsum"]
 
 

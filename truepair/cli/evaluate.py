@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truepair.cli.figures import ceiling_sentence, class_table, map_table, recall_table, two_stage_report
+from truepair.cli.figures import bound_sentence, class_table, map_table, recall_table, two_stage_report
 from truepair.cli.options import errors_name_options
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
 from truepair.device import DEVICE_HELP, resolve_device
@@ -74,7 +74,7 @@ def add_evaluate(commands: Any) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
-    from truepair.evaluation import ceilings, evaluate
+    from truepair.evaluation import evaluate, recall_bounds
     from truepair.evaluation.evaluate import Watched
     from truepair.files import write_json_atomically
 
@@ -96,9 +96,9 @@ def run_evaluate(options: argparse.Namespace) -> None:
         pairs = pairs_of(options)
         figures = {**evaluate(Watched(model), pairs, folds=options.folds)}
         print(recall_table({options.split: figures}))
-        for split, below in ceilings({options.split: pairs}, folds=options.folds).items():
-            figures["attainable"] = below
-            print(ceiling_sentence(split, below))
+        for split, below in recall_bounds({options.split: pairs}, folds=options.folds).items():
+            figures["recall_bound"] = below
+            print(bound_sentence(split, below))
     else:
         from truepair.engines.ensemble_model import gives_cosines
         from truepair.evaluation.two_stage import evaluate_two_stage

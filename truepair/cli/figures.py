@@ -41,8 +41,8 @@ def recall_table(rows: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def ceiling_sentence(split: str, found: dict[str, Any]) -> str:
-    """Why recall of a split cannot come near to 100 %, by what `truepair.evaluation.attainable` found there."""
+def bound_sentence(split: str, found: dict[str, Any]) -> str:
+    """Why recall of a split cannot come near to 100 %, by what `truepair.evaluation.recall_bound` found there."""
     causes = []
     if found["shared_captions"]:
         most = counted(found["most_frequent"], "image")

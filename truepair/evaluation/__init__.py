@@ -1,6 +1,5 @@
 """Figures of merit: retrieval by pairs and by class, what was found of wrong pairs and labels, what two sides share."""
 
-from truepair.evaluation.attainable import Attainable, attainable_recall, ceilings
 from truepair.evaluation.average_precision import average_precisions, mean_average_precision
 from truepair.evaluation.class_retrieval import evaluate_classes, score_classes
 from truepair.evaluation.detection import detection, division_record
@@ -8,16 +7,16 @@ from truepair.evaluation.evaluate import evaluate
 from truepair.evaluation.label_correction import confusion, corrected_classes, label_record, mean_distribution
 from truepair.evaluation.mutual_information import jensen_shannon_information, mine
 from truepair.evaluation.ranks import UNDESCRIBED, ranks, ranks_from_blocks
+from truepair.evaluation.recall_bound import RecallBound, bound_of_classes, recall_bounds
 from truepair.evaluation.retrieval import Fold, fold_recall, folds_of, mean_over_folds, recall, recall_from_ranks
 from truepair.evaluation.subspaces import encode_parts
 
 __all__ = [
     "UNDESCRIBED",
-    "Attainable",
     "Fold",
-    "attainable_recall",
+    "RecallBound",
     "average_precisions",
-    "ceilings",
+    "bound_of_classes",
     "confusion",
     "corrected_classes",
     "detection",
@@ -36,6 +35,7 @@ __all__ = [
     "ranks",
     "ranks_from_blocks",
     "recall",
+    "recall_bounds",
     "recall_from_ranks",
     "score_classes",
 ]

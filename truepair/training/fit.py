@@ -31,9 +31,9 @@ from truepair.engines.similarity import SimilarityEngine
 from truepair.engines.word_start import start_words
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
-from truepair.evaluation.attainable import ceilings
 from truepair.evaluation.class_retrieval import evaluate_classes
 from truepair.evaluation.label_correction import label_record
+from truepair.evaluation.recall_bound import recall_bounds
 from truepair.files import write_json_atomically
 from truepair.methods import DEFAULT, build_method
 from truepair.methods.auxiliary import ParameterGroups
@@ -310,7 +310,7 @@ class Assembly:
             **self.score_memory(),
             **({"mismatch_share": asdict(share)} if share is not None else {}),
             **({"wrong_label_share": asdict(wrong)} if wrong is not None else {}),
-            **({"attainable": below} if (below := self.ceilings()) else {}),
+            **({"recall_bound": below} if (below := self.recall_bounds()) else {}),
             **({"warnings": self.warnings} if self.warnings else {}),
         }
         facts = {**result, "data": self.pairs.name, "training": self.setup.training.saved()}
@@ -329,11 +329,11 @@ class Assembly:
         """Recall, or mAP for a method that learns from class labels."""
         return evaluate_classes(model, pairs) if self.method.learns_from_labels else evaluate(model, pairs)
 
-    def ceilings(self) -> dict[str, Any]:
+    def recall_bounds(self) -> dict[str, Any]:
         """What recall can be at most of dev and test, where equal captions or images set it low."""
         if self.method.learns_from_labels:
             return {}
-        return ceilings({"dev": self.dev, "test": self.test})
+        return recall_bounds({"dev": self.dev, "test": self.test})
 
     def score_memory(self) -> dict[str, Any]:
         """The method's division of the pairs (or labels), and its beliefs against the truth where that is known."""
