@@ -140,7 +140,7 @@ def shown_faults(result: AuditResult, album: Cards) -> list[tuple[list[dict[str,
 
 
 def shown_fault(fault: Fault, album: Cards) -> dict[str, Any]:
-    """Where a fault is repaired its pairs have the caption that belongs to them."""
+    """A fault in words, with some of its pairs; where it is repaired, with the captions that belong to these."""
     seats = np.unique(np.linspace(0, len(fault.rows) - 1, min(len(fault.rows), MEMBERS)).astype(np.int64))
     sources = None if fault.caption_from is None else fault.caption_from[seats]
     shown = [album.shown(int(row)) for row in fault.rows[seats]]
