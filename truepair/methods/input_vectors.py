@@ -74,6 +74,9 @@ class _Side:
     Each number is divided by the square root of its standard deviation first (Pareto scaling, van den Berg et al.
     2006). Of words that is near to inverse document frequencies. AUROC of the scores at 80 % noise without and with it:
     photographs 0.905, 0.937, products 0.972, 0.976.
+
+    Computed in float64, and rounded once: what follows ranks scores, and in float32 the order in which a processor
+    adds moved log odds of 1,200 pairs by up to 0.03.
     """
 
     def __init__(self, count: int) -> None:
@@ -99,18 +102,18 @@ class _Side:
     def _fit(self) -> None:
         from sklearn.utils.extmath import randomized_svd
 
-        for rows in (np.concatenate(each) for each in zip(*(blocks for _, blocks in self.waiting), strict=True)):
+        for waiting in zip(*(blocks for _, blocks in self.waiting), strict=True):
+            rows = np.concatenate(waiting, dtype=np.float64)
             limit = EXTREME * usual_size(rows)
             rows = rows.clip(-limit, limit)
             mean, deviation = rows.mean(axis=0), rows.std(axis=0)
-            # In single precision the deviation of many equal numbers is not zero; their range is.
+            # The deviation of many equal numbers is not zero, by rounding; their range is.
             differ = np.minimum(deviation, np.ptp(rows, axis=0))
             varies = differ > ROUNDING * np.abs(rows).max(axis=0)
             weights = np.where(varies, deviation, np.inf) ** -0.5
             _, spread, axes = randomized_svd((rows - mean) * weights, min(WIDTH, *rows.shape), random_state=0)
             length = float(np.sqrt((spread**2).sum() / len(rows)))  # of a vector, root mean square
-            scaled = (axes * weights).T / (length or 1.0)
-            self.axes.append((limit, mean, scaled.astype(np.float32)))
+            self.axes.append((limit, mean, (axes * weights).T / (length or 1.0)))
         width = sum(axes.shape[1] for _, _, axes in self.axes)
         self.vectors = np.zeros((self.count, width), dtype=np.float32)
         for ids, blocks in self.waiting:
