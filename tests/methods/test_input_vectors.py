@@ -1,6 +1,9 @@
 """What a method sees of all pairs before anything is learned of them."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -85,3 +88,37 @@ def test_more_pairs_than_the_memory_holds_are_refused_before_any_is_kept(monkeyp
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match=r"a linear model of 300 pairs \(--none does without\) needs about 0.0 GB"):
         found_sides(rng.normal(size=(300, 8)).astype(np.float32), rng.normal(size=(300, 6)).astype(np.float32))
+
+
+HELD_OUT = """
+import numpy as np
+from tests.methods.test_input_vectors import Batches
+from truepair.correspondence.canonical import CrossFittedCCA
+from truepair.methods.input_vectors import InputVectors
+
+rng = np.random.default_rng(0)
+shared = rng.normal(size=(600, 12))
+images, texts = ((shared @ rng.normal(size=(12, 40)) + 3 * rng.normal(size=(600, 40))).astype(np.float32) for _ in range(2))
+texts[:240] = np.roll(texts[:240], 1, axis=0)
+found = InputVectors(600, without="--none")
+found.add(Batches(images, texts, np.arange(600), encoded=False).forward(np.arange(600)))
+models = CrossFittedCCA(*(side.finished() for side in (found.images, found.texts)), np.arange(600), temperature=0.05, seed=0)
+print(models.cleaned(0.4).given.tobytes().hex())
+"""
+
+
+def test_held_out_scores_of_them_do_not_depend_on_the_processor():
+    """Kernels of linear algebra add in other orders. A rank that changes by it moves a calibrated weight by a step."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", HELD_OUT],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernels},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for kernels in ("Haswell", "Nehalem")
+    ]
+    scores = [np.frombuffer(bytes.fromhex(each.strip())) for each in found]
+    assert len(scores[0]) == 600 and np.ptp(scores[0]) > 1
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
