@@ -98,11 +98,14 @@ from truepair.methods.input_vectors import InputVectors
 
 rng = np.random.default_rng(0)
 shared = rng.normal(size=(600, 12))
-images, texts = ((shared @ rng.normal(size=(12, 40)) + 3 * rng.normal(size=(600, 40))).astype(np.float32) for _ in range(2))
+images, texts = (
+    (shared @ rng.normal(size=(12, 40)) + 3 * rng.normal(size=(600, 40))).astype(np.float32) for _ in range(2)
+)
 texts[:240] = np.roll(texts[:240], 1, axis=0)
 found = InputVectors(600, without="--none")
 found.add(Batches(images, texts, np.arange(600), encoded=False).forward(np.arange(600)))
-models = CrossFittedCCA(*(side.finished() for side in (found.images, found.texts)), np.arange(600), temperature=0.05, seed=0)
+sides = found.images.finished(), found.texts.finished()
+models = CrossFittedCCA(*sides, np.arange(600), temperature=0.05, seed=0)
 print(models.cleaned(0.4).given.tobytes().hex())
 """
 
