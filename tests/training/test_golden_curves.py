@@ -1,8 +1,8 @@
 """A seeded training curve of every method. A change that is not meant to change numbers must leave these alone.
 
 Trained in float64, so that the order in which a processor adds does not show: under ATEN_CPU_CAPABILITY=default, avx2
-and avx512 the losses are the same to four digits (nearly all of them to every digit that is kept). One more step,
-another margin or another temperature moves every value by far more.
+and avx512, and OPENBLAS_CORETYPE=Nehalem, Haswell and SkylakeX, the losses are the same to four digits (nearly all of
+them to every digit that is kept). One more step, another margin or another temperature moves every value by far more.
 Remake with `python -m tests.training.test_golden_curves`.
 """
 
