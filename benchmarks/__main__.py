@@ -24,6 +24,7 @@ from benchmarks import (
     bench_evaluation,
     bench_first_labels,
     bench_index,
+    bench_linear_algebra,
     bench_local,
     bench_optimizer,
     bench_pieces,
@@ -45,6 +46,10 @@ RESULTS = Path("results/bench.json")
 BENCHMARKS: dict[str, tuple[str, Any]] = {
     "start": ("A new process, up to its first step of AdamW", bench_start),
     "training": (f"One training step, batch {bench_training.BATCH}", bench_training),
+    "linear-algebra": (
+        "One training step, one thread, with PyTorch's linear algebra and with OpenBLAS",
+        bench_linear_algebra,
+    ),
     "optimizer": ("A step of AdamW, weights of the engines of the table above", bench_optimizer),
     "local": ("SGR and SAF against the loop over captions", bench_local),
     "disncl": (
