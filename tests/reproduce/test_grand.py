@@ -94,6 +94,14 @@ def test_costs_are_medians_of_processor_time_where_it_is_known():
     assert costs({"a": "A"}, one).splitlines()[-1] == "| A | 2.0 |"
 
 
+def test_costs_of_runs_with_openblas_stand_apart():
+    one = [{**SOME[0], "training_seconds": 60.0 * minutes} for minutes in (3, 5)]
+    fast = [{**each, "preloaded": ["libopenblas.so.0"], "training_seconds": 120.0} for each in one]
+    other = [{**each, "preloaded": ["libjemalloc.so.2"]} for each in one]
+    text = costs({"a": "A"}, [*fast, *one, *other]).splitlines()
+    assert text[0] == "| | `flickr8k` | `flickr8k`, OpenBLAS |" and text[2:] == ["| A | 4.0 | 2.0 |"]
+
+
 def test_cells_say_how_many_seeds_they_have_and_kinds_have_columns():
     text = figures_table(TITLES, SOME, "result.test.rsum", 1)
     assert text.splitlines()[0] == "| | 20 % | 40 % | 60 % | 40 % hard |"

@@ -16,7 +16,7 @@ from truepair.reproduce.data_sets import check_data_sets, known_data_sets
 from truepair.reproduce.records import read_records
 from truepair.reproduce.runner import run_cell, run_cells
 from truepair.reproduce.tables import read_specs
-from truepair.reproduce.training import measure_ensemble, training_cells
+from truepair.reproduce.training import cost_of, measure_ensemble, training_cells
 from truepair.training.run_folder import RunFolder
 
 ROWS = {"oracle": "infonce --oracle", "infonce": "infonce", "crcl": "crcl"}
@@ -44,6 +44,16 @@ def test_options_of_a_method_for_a_source_stand_before_those_of_its_row():
     ]
 
 
+@pytest.mark.parametrize(
+    "given", ["/usr/lib/libopenblas.so.0 libjemalloc.so.2", "/usr/lib/libopenblas.so.0:libjemalloc.so.2"]
+)
+def test_a_record_names_libraries_that_take_the_place_of_others(monkeypatch, given):
+    monkeypatch.setenv("LD_PRELOAD", given)
+    assert cost_of([])["preloaded"] == ["libopenblas.so.0", "libjemalloc.so.2"]
+    monkeypatch.delenv("LD_PRELOAD")
+    assert "preloaded" not in cost_of([])
+
+
 def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monkeypatch):
     (cell,) = grid()
     results, places = tmp_path / "results.jsonl", Places(tiny.parent, tmp_path / "runs")
@@ -54,7 +64,7 @@ def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monke
     assert kept["result"]["test"]["rsum"] > 0 and kept["epochs_trained"] == len(kept["epochs"]) == 1
     assert kept["options"]["model"]["width"] == 16 and kept["threads"] == 1
     assert 0 <= kept["cpu_seconds"] < 60 and 0 <= kept["training_seconds"] < 60
-    assert str(tmp_path) not in json.dumps(kept) and str(tiny) not in json.dumps(kept)
+    assert str(tmp_path) not in json.dumps(kept) and str(tiny) not in json.dumps(kept) and "preloaded" not in kept
 
     monkeypatch.setattr(processes.subprocess, "Popen", lambda *_, **__: pytest.fail("it is there already"))
     run_cells([cell], results, places, jobs=1)

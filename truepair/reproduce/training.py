@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -120,7 +121,12 @@ def cost_of(runs: list[RunFolder]) -> Record:
     cost = {"epochs_trained": len(timings), "training_seconds": round(sum(line["seconds"] for line in timings), 1)}
     if timings and all("cpu_seconds" in line for line in timings):
         cost["cpu_seconds"] = round(sum(line["cpu_seconds"] for line in timings), 1)
-    return cost
+    return cost | ({"preloaded": libraries} if (libraries := preloaded()) else {})
+
+
+def preloaded() -> list[str]:
+    """Libraries that take the place of others (LD_PRELOAD): with another linear algebra training takes other times."""
+    return [Path(each).name for each in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
 
 
 def epoch_of(line: Record) -> Record:

@@ -20,7 +20,11 @@ from truepair.reproduce.tables import Filled, Section
 
 RECALLS = WITH_SUM[:-1]
 RSUM, AUROC = "result.test.rsum", "result.detection.auroc"
-COSTS = "**What a run costs**, median minutes of training on one CPU thread; by the clock in runs before 2026-11-27:"
+COSTS = "**What a run costs**, median minutes of training on one CPU thread; by the clock in runs before 2026-11-27"
+OPENBLAS = (
+    "; runs with OpenBLAS in the place of PyTorch's own linear algebra ([how much faster](speed.md)) in columns of "
+    "their own"
+)
 KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
 REFERENCE = "oracle"
 """A row that is told the truth: shown, not ranked."""
@@ -133,7 +137,8 @@ def grand(section: Section, shown: Filled) -> str:
         parts += [figures_table(titles, local, RSUM, 1, older)]
     if (ranking := rank(of_global)) is not None:
         parts += ranking_text(titles, ranking)
-    return "\n\n".join([*parts, COSTS, costs(titles, of_global)])
+    of_both = OPENBLAS if any(map(with_openblas, of_global)) else ""
+    return "\n\n".join([*parts, f"{COSTS}{of_both}:", costs(titles, of_global)])
 
 
 def coverage(shown: Filled) -> str:
@@ -269,13 +274,19 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
 
 
 def costs(titles: Mapping[str, str], records: Sequence[Record]) -> str:
-    """Methods × sources, median minutes of a run."""
-    sources = list(dict.fromkeys(record["cell"]["data"] for record in records))
-    minutes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    """Methods × sources, median minutes of a run: those with OpenBLAS apart."""
+    minutes: dict[tuple[bool, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        minutes[record["cell"]["method"], record["cell"]["data"]].append(seconds_of(record) / 60)
+        cell = record["cell"]
+        minutes[with_openblas(record), cell["data"]][cell["method"]].append(seconds_of(record) / 60)
+    columns = sorted(minutes, key=lambda column: column[0])  # in the order in which sources come
     rows = [
-        [title, *(f"{statistics.median(found):.1f}" if (found := minutes.get((name, at))) else "–" for at in sources)]
+        [title, *(f"{statistics.median(found):.1f}" if (found := minutes[at].get(name)) else "–" for at in columns)]
         for name, title in titles.items()
     ]
-    return table(["", *(f"`{source}`" for source in sources)], rows)
+    return table(["", *(f"`{source}`" + ", OpenBLAS" * apart for apart, source in columns)], rows)
+
+
+def with_openblas(record: Record) -> bool:
+    """Whether it took the place of PyTorch's own linear algebra (LD_PRELOAD), as far as the record says."""
+    return any("openblas" in library for library in record.get("preloaded", ()))
