@@ -20,7 +20,7 @@ from benchmarks.bench_training import SIZES
 
 TURNS = 3
 STEPS = """
-import json, sys
+import json
 import torch
 from benchmarks.bench_training import SIZES, make_step
 from benchmarks.measure import median_seconds
@@ -54,9 +54,10 @@ def ways() -> dict[str, dict[str, str]]:
 
 def steps(environment: dict[str, str]) -> list[tuple[float, list[float]]]:
     """Seconds of a step and five losses, for every size, in a process of its own with one thread."""
+    before = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(
         [sys.executable, "-c", STEPS],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env={**before, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,
         text=True,
         check=True,
@@ -65,7 +66,11 @@ def steps(environment: dict[str, str]) -> list[tuple[float, list[float]]]:
 
 
 def measure() -> list[Row]:
-    """All rows: medians of processes that take turns."""
+    """All rows: medians of processes that take turns.
+
+    Raises:
+        SystemExit: the ways do not agree on their numbers.
+    """
     runs: dict[str, list[list[tuple[float, list[float]]]]] = {way: [] for way in ways()}
     for _ in range(TURNS):
         for way, environment in ways().items():
@@ -78,6 +83,8 @@ def measure() -> list[Row]:
             seconds = statistics.median(run[number][0] for run in found)
             difference = max(abs(a - b) for run in found for a, b in zip(run[number][1], losses, strict=True))
             rows.append(Row(size.name, way, 1e3 * seconds, base / seconds, difference))
+    if any(row.largest_difference > 1e-4 for row in rows):
+        raise SystemExit("the two ways disagree on losses")
     return rows
 
 
