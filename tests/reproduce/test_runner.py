@@ -55,6 +55,7 @@ def test_a_record_names_libraries_that_take_the_place_of_others(monkeypatch, giv
 
 
 def test_a_cell_is_trained_once_and_its_record_is_complete(tiny, tmp_path, monkeypatch):
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
     (cell,) = grid()
     results, places = tmp_path / "results.jsonl", Places(tiny.parent, tmp_path / "runs")
     run_cells([cell], results, places, jobs=1)

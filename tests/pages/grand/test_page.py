@@ -34,6 +34,7 @@ def run(method="CRCL", seed=0, rsum=300.0, **changes):
         "curve": (100.0, 200.0, 301.0),
         "best": 3,
         "warm_up": False,
+        "linear_algebra": "PyTorch's",
     }
     return GrandRun(**{**facts, **changes})
 
@@ -84,7 +85,7 @@ def browser():
 def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     acts = """
     const said = [];
-    const rows = () => [...document.querySelectorAll("#table tbody tr")].map((row) => row.textContent.slice(0, 90));
+    const rows = () => [...document.querySelectorAll("#table tbody tr")].map((row) => row.textContent.slice(0, 120));
     const click = (text) => [...document.querySelectorAll("button")].find((b) => b.textContent.includes(text)).click();
     said.push(rows());
     click("seed"); said.push(rows());
@@ -96,7 +97,8 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     said.push([...document.querySelectorAll("#table thead button")].map((button) => button.textContent));
     document.title = JSON.stringify(said);
     """
-    runs = [RUNS[0], run(seed=1, rsum=310.0, version="0.0.9", warm_up=True), RUNS[2]]
+    other = run(seed=1, rsum=310.0, version="0.0.9", warm_up=True, linear_algebra="OpenBLAS")
+    runs = [RUNS[0], other, RUNS[2]]
     html = grand_page(runs, total=9, ranks=RANKS, distance=1.5, blocks=4)
     html = re.sub(r"; script-src 'sha256-[^']+'", "; script-src 'unsafe-inline'", html)
     file = tmp_path / "page.html"
@@ -111,7 +113,8 @@ def test_the_script_sorts_filters_and_opens_runs_in_a_browser(tmp_path):
     )
     said = unescape(re.search(r"<title>(.*?)</title>", done.stdout, re.S)[1])
     by_sum, by_seed, filtered, means, opened, columns = json.loads(said)
-    assert columns[-1] == "version" and "0.0.9, 0.1.0" in means[0]
+    assert columns[-2:] == ["linear algebra", "version"]
+    assert "OpenBLAS, PyTorch's" in means[0] and "0.0.9, 0.1.0" in means[0] and "cannot be compared" in html
     assert [row[2:6] for row in by_sum] == ["CRCL", "CRCL", "</sc"] and "310.0" in by_sum[0]
     assert "310.0‡" in by_sum[0] and "‡" not in by_sum[1] and "305.0‡" in means[0]
     assert "310.0" in by_seed[0] and len(filtered) == 2

@@ -27,6 +27,7 @@ class GrandRun:
         recalls: R@1, 5, 10 image → text, then text → image, of test.
         curve: dev rSum of each epoch; empty where the record has none. `best`: the epoch kept, from 1; None of several.
         warm_up: the epoch kept is one of the warm-up.
+        linear_algebra: whose it was: minutes with another one cannot be compared.
     """
 
     name: str
@@ -47,6 +48,7 @@ class GrandRun:
     curve: tuple[float, ...]
     best: int | None
     warm_up: bool
+    linear_algebra: str
 
 
 def grand_page(
@@ -73,6 +75,7 @@ def grand_page(
         ranks=rank_chart(ranks, distance) if ranks else "",
         blocks=blocks,
         warm_up=any(run.warm_up for run in runs),
+        linear_algebras=len({run.linear_algebra for run in runs}),
         runs=Markup(json.dumps([asdict(run) for run in runs], ensure_ascii=False).replace("<", "\\u003c")),
         script=Markup(script),
         digest=digest,

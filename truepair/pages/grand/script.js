@@ -13,7 +13,9 @@ const columns = [
   { key: "epochs", title: "epochs" },
   { key: "date", title: "date", words: true },
 ];
-if (new Set(runs.map((run) => run.version)).size > 1) columns.push({ key: "version", title: "version", words: true });
+const differing = ["linear_algebra", "version"];
+for (const key of differing)
+  if (new Set(runs.map((run) => run[key])).size > 1) columns.push({ key, title: key.replace("_", " "), words: true });
 const figures = ["rsum", "dev", "auroc", "minutes"];
 const state = { sort: "rsum", down: true, means: false, open: new Set() };
 const byId = (id) => document.getElementById(id);
@@ -43,7 +45,7 @@ function overSeeds(some) {
   return [...groups.values()].map((group) => {
     const row = { ...group[0], seed: group.length + (group.length > 1 ? " seeds" : " seed"), members: group };
     for (const key of figures) row[key] = mean(group.map((run) => run[key]));
-    row.version = [...new Set(group.map((run) => run.version))].sort().join(", ");
+    for (const key of differing) row[key] = [...new Set(group.map((run) => run[key]))].sort().join(", ");
     return row;
   });
 }

@@ -76,6 +76,7 @@ def run_of(titles: Mapping[str, str], record: Record) -> GrandRun:
         ),
         best=record["result"].get("best_epoch"),
         warm_up=kept_in_warm_up(record),
+        linear_algebra="OpenBLAS" if with_openblas(record) else "PyTorch's",
     )
 
 
