@@ -18,7 +18,7 @@ from tests.audit.small_audits import (
     summary_of,
 )
 from truepair.audit import AuditOptions, CrossFitting
-from truepair.audit.result import INDICATORS
+from truepair.audit.result import INDICATORS, Share
 from truepair.audit.scoring import cross_fitting
 from truepair.errors import InputError, RunFolderError
 
@@ -38,6 +38,17 @@ def test_truepair_audit_can_be_called_whatever_was_imported_before(tiny):
     for _ in range(2):
         with pytest.raises(InputError, match="does not exist"):
             truepair.audit("nowhere")
+
+
+def test_an_audit_shows_itself_in_one_line(audited):
+    result, _ = audited
+    share, flagged = result.verdict.share, int(result.verdict.flagged.sum())
+    assert share == Share(result.verdict.noise_rate, result.verdict.noise_rate_low, result.verdict.noise_rate_high)
+    for shown, first in (
+        (result, f"AuditResult({result.collection.name!r}, scored by cross-fitting: "),
+        (result.verdict, "Verdict("),
+    ):
+        assert repr(shown).startswith(f"{first}96 pairs, ") and repr(shown).endswith(f" {flagged} flagged)")
 
 
 def test_all_files_hold_what_the_result_says(audited):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truepair.audit.result import Fault, Share
+from truepair.audit.result import Fault, Share, shown_verdict
 from truepair.data.collection import EmbeddingCollection
 from truepair.data.pairs import Array, BoolArray, IntArray
 from truepair.errors import InputError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EmbeddingAudit:
     """What `audit_embeddings` found; row i of every column is pair i.
 
@@ -47,6 +47,9 @@ class EmbeddingAudit:
     caption_from: IntArray
     image_from: IntArray
     faults: list[Fault]
+
+    def __repr__(self) -> str:
+        return f"EmbeddingAudit({shown_verdict(self.flagged, self.share)})"
 
 
 def audit_embeddings(
@@ -113,7 +116,7 @@ def audit_embeddings(
     return EmbeddingAudit(
         verdict.p_match,
         verdict.flagged,
-        Share(verdict.noise_rate, verdict.noise_rate_low, verdict.noise_rate_high),
+        verdict.share,
         verdict.random,
         verdict.near,
         scored.given.indicators,

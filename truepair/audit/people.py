@@ -96,7 +96,7 @@ def with_decisions(
     p_match, weights = learned(verdict.p_match, scored.given.similarity, scored.given.indicators, rows, matched)
     p_match[rows] = matched
     narrower = noise.drawn > 0 and noise.high - noise.low < verdict.noise_rate_high - verdict.noise_rate_low
-    own = Share(verdict.noise_rate, verdict.noise_rate_low, verdict.noise_rate_high)
+    own = verdict.share
     share = _clipped(noise.share, noise.low, noise.high) if narrower else allowed(own, matched, len(ids))
     if len(rows):
         p_match = within(p_match, np.isin(np.arange(len(p_match)), rows), share.low, share.high)

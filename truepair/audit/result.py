@@ -9,6 +9,7 @@ import numpy as np
 
 from truepair.data.collection import Collection, Problem
 from truepair.data.pairs import Array, BoolArray, IntArray
+from truepair.phrases import counted, percent, percent_span
 
 if TYPE_CHECKING:
     from truepair.audit.people import People
@@ -34,7 +35,13 @@ class Share:
     high: float
 
 
-@dataclass(frozen=True)
+def shown_verdict(flagged: BoolArray, share: Share) -> str:
+    """What is believed of some pairs, in one line."""
+    interval = f"95 % interval {percent_span(share.low, share.high)}"
+    return f"{counted(len(flagged), 'pair')}, {percent(share.share)} mismatched ({interval}), {flagged.sum():,} flagged"
+
+
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What is believed of every scored pair, and of all together.
 
@@ -63,6 +70,14 @@ class Verdict:
     details: dict[str, Any] = field(default_factory=dict)
     random: Share | None = None
     near: Share | None = None
+
+    @property
+    def share(self) -> Share:
+        """The share of mismatched pairs with its interval."""
+        return Share(self.noise_rate, self.noise_rate_low, self.noise_rate_high)
+
+    def __repr__(self) -> str:
+        return f"Verdict({shown_verdict(self.flagged, self.share)})"
 
 
 @dataclass(frozen=True)
@@ -133,7 +148,7 @@ FAULTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditResult:
     """A finished audit.
 
@@ -172,6 +187,10 @@ class AuditResult:
     options: dict[str, Any] = field(default_factory=dict)
     people: People | None = None
     identity: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        found = shown_verdict(self.verdict.flagged, self.verdict.share)
+        return f"AuditResult({self.collection.name!r}, scored by {self.scored_by}: {found})"
 
     def __len__(self) -> int:
         return len(self.rows)

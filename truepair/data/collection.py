@@ -15,6 +15,7 @@ from truepair.data.pairs import Array, BoolArray, Images, IntArray, Pairs, Texts
 from truepair.data.selection import Selection
 from truepair.device import check_memory
 from truepair.errors import InputError
+from truepair.phrases import counted
 
 _ROWS_AT_ONCE = 65_536
 _T = TypeVar("_T")
@@ -67,6 +68,10 @@ class Collection(ABC):
     problems: Sequence[Problem]
     writable: bool = False
     written_from_pairs: bool = False
+
+    def __repr__(self) -> str:
+        problems = f", {counted(len(self.problems), 'problem')}" if self.problems else ""
+        return f"{type(self).__name__}({self.name!r}: {counted(len(self), 'pair')}{problems})"
 
     @abstractmethod
     def __len__(self) -> int:

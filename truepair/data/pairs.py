@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from truepair.data.shown import shown_images, shown_pairs, shown_texts
 from truepair.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class PictureFiles(Protocol):
     def take(self, rows: IntArray) -> PictureFiles: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Images:
     """The image side: region features, and optionally the pixels.
 
@@ -58,6 +59,9 @@ class Images:
     files: PictureFiles | None = None
     copies: int = 1
     encoder: str | None = None
+
+    def __repr__(self) -> str:
+        return shown_images(self)
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
@@ -124,7 +128,7 @@ class Images:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Texts:
     """The text side: captions as people wrote them, and one name per caption.
 
@@ -136,6 +140,9 @@ class Texts:
     captions: tuple[str, ...]
     ids: tuple[str, ...]
     features: Array | None = None
+
+    def __repr__(self) -> str:
+        return shown_texts(self)
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -154,7 +161,7 @@ class Texts:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pairs:
     """Images, texts, and a table that says which belong together. Row p of the table is pair p.
 
@@ -228,6 +235,9 @@ class Pairs:
             raise InputError(f"{self.name}: true labels without given labels; give both")
         if not len(self.source_rows):
             object.__setattr__(self, "source_rows", np.arange(count, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return shown_pairs(self)
 
     def __len__(self) -> int:
         return len(self.image_index)

@@ -69,6 +69,9 @@ class EnsembleModel:
                 "and local engines, which give σ(r). Leave it out for the mean of the similarities"
             )
 
+    def __repr__(self) -> str:
+        return f"EnsembleModel({', '.join(self.names)})"
+
     def similarity_blocks(
         self, pairs: Pairs, image_rows: IntArray, text_rows: IntArray, *, memory_bytes: int = 256 << 20
     ) -> EnsembleBlocks:

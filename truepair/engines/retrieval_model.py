@@ -21,6 +21,7 @@ from truepair.engines.config import EngineConfig
 from truepair.engines.similarity import ScoringEngine, SimilarityEngine, similarity_blocks
 from truepair.errors import InputError
 from truepair.files import options_from, read_tensors, require_like, tensor_bytes, write_bytes_atomically
+from truepair.phrases import counted
 from truepair.seeding import torch_seeded
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class RetrievalModel:
         self, engine: SimilarityEngine[Any], config: EngineConfig, preparation: Preparation, needs: Needs
     ) -> None:
         self.engine, self.config, self.preparation, self.needs = engine, config, preparation, needs
+
+    def __repr__(self) -> str:
+        parameters = sum(parameter.numel() for parameter in self.engine.parameters())
+        return f"RetrievalModel({self.config.name}, {counted(parameters, 'parameter')}, {self.device})"
 
     @property
     def device(self) -> torch.device:

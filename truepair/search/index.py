@@ -14,6 +14,7 @@ import numpy as np
 from truepair.data.pairs import BoolArray, Images, IntArray, Pairs, Texts
 from truepair.encoders.encoder import Picture
 from truepair.errors import InputError
+from truepair.phrases import counted
 from truepair.progress import Progress
 from truepair.search.embedder import Embedder
 from truepair.search.saved import Saved, read_index, write_index
@@ -88,6 +89,9 @@ class Index:
         self.image_ids, self.caption_ids, self.words = image_ids, caption_ids, words
         self._lock = Lock()
         self._known: OrderedDict[str, Floats] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"Index({counted(len(self.image_ids), 'image')} and {counted(len(self.caption_ids), 'caption')})"
 
     def __len__(self) -> int:
         return len(self.images) + len(self.captions)

@@ -38,10 +38,11 @@ from truepair.files import write_json_atomically
 from truepair.methods import DEFAULT, build_method
 from truepair.methods.auxiliary import ParameterGroups
 from truepair.methods.base import Method
+from truepair.phrases import counted
 from truepair.seeding import torch_seeded
 from truepair.training.checks import check_engine, check_labels, check_scores, check_trainable, check_trusted
 from truepair.training.config import build_optimizer
-from truepair.training.loop import Observers, Trained, Training, TrainingData
+from truepair.training.loop import FIGURE_TITLES, Observers, Trained, Training, TrainingData
 from truepair.training.pair_table import write_pair_table
 from truepair.training.pieces import check_pieces
 from truepair.training.run_folder import RunFolder, config_digest, read_lines
@@ -61,6 +62,17 @@ class Run:
     folder: RunFolder
     result: dict[str, Any]
     engine: type[EngineConfig] | None = None
+
+    def __repr__(self) -> str:
+        splits = {split: self.result.get(split) or {} for split in ("dev", "test")}
+        figures = [
+            f"{split} {title.format(found[figure])}"
+            for split, found in splits.items()
+            for figure, title in FIGURE_TITLES.items()
+            if figure in found
+        ]
+        said = [str(self.result["method"]), counted(self.result["pairs"], "pair"), *figures]
+        return f"Run({str(self.path)!r}: {', '.join(said)})"
 
     @property
     def path(self) -> Path:
