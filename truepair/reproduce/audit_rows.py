@@ -34,16 +34,19 @@ def load_labelled(data: str, root: Path) -> Pairs:
     `photographs`: the 1,000 test images of `flickr8k` with five captions each, described by the encoder `both`;
     `photographs-train`: its 6,000 training images;
     `fashion`: the 12,000 training pairs, 61 article types and more; `emoji`: 6,153 drawings with their names, ten
-    groups; `scenes`: 1,000 drawn pictures with five captions each, the kind of the first object.
+    groups; `scenes`: 1,000 drawn pictures with five captions each, the kind of the first object; `icons`: 7,447
+    pictures with their names as `truepair audit` reads them, no classes.
     """
+    from truepair.data.open import open as open_source
+
     if data in PHOTOGRAPHS:
         return load(root / "flickr8k", PHOTOGRAPHS[data], encoder="both")
     if data == "fashion":
         return load(root / "fashion_precomp", "train", label="articleType")
     if data == "emoji":
-        from truepair.data.open import open as open_source
-
         return open_source(root / "emoji", caption="first", label="group", encoder="windows", progress=False).load()
+    if data == "icons":
+        return open_source(root / "icons", progress=False).load()
     from truepair.data.formats.scenes.scene_drawing import KINDS as OBJECTS
     from truepair.data.formats.scenes.scenes import draw_scenes
 
