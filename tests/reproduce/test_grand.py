@@ -109,6 +109,13 @@ def test_cells_say_how_many_seeds_they_have_and_kinds_have_columns():
     assert "| second |" in text and text.count("–") == 5
 
 
+def test_without_noise_the_oracle_is_infonce():
+    titles = {"oracle": "told", "infonce": "plain"}
+    runs = [record("infonce", rate, seed, 300.0 - rate + seed) for rate in (0.0, 0.4) for seed in (0, 1)]
+    text = figures_table(titles, runs, "result.test.rsum", 1).splitlines()
+    assert text[2:] == ["| told | 300.5 ± 0.7 (2) | – |", "| plain | 300.5 ± 0.7 (2) | 300.1 ± 0.7 (2) |"]
+
+
 def test_page_and_text_are_of_the_same_runs():
     shown = filled(SOME, missing=3)
     text, page = grand(Section("x", "x", ["grand"], "grand"), shown), page_of(shown)

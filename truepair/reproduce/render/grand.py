@@ -26,8 +26,8 @@ OPENBLAS = (
     "their own"
 )
 KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
-REFERENCE = "oracle"
-"""A row that is told the truth: shown, not ranked."""
+REFERENCE, UNTOLD = "oracle", "infonce"
+"""A row that is told the truth: shown, not ranked; and what it is where no pair is mismatched."""
 LEAST_SHARED = 0.5
 """Of the blocks of the method with most of them: those with fewer are not ranked."""
 
@@ -190,7 +190,10 @@ def figures_table(
     groups: dict[tuple[str, Condition], list[Record]] = defaultdict(list)
     for record in records:
         if figure_of(record, figure) is not None:
-            groups[record["cell"]["method"], condition_of(record)].append(record)
+            method, at = record["cell"]["method"], condition_of(record)
+            groups[method, at].append(record)
+            if method == UNTOLD and at[2] == 0:
+                groups[REFERENCE, at].append(record)
     conditions = sorted({at for _, at in groups}, key=lambda at: (list(KINDS).index(at[1]), at[2]))
     heads = [percent(rate) if kind == "caption" else f"{percent(rate)} {KINDS[kind]}" for _, kind, rate in conditions]
     rows = []
