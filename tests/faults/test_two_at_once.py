@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -92,6 +93,24 @@ def test_within_one_process_too(tmp_path):
         assert (tmp_path / "lock").exists()
     with locked(tmp_path, tmp_path / "lock"):
         pass
+
+
+def test_who_waits_comes_next(tmp_path):
+    order, inside = [], threading.Event()
+
+    def second():
+        inside.wait()
+        with locked(tmp_path, tmp_path / "lock", waits=True):
+            order.append("second")
+
+    waiting = threading.Thread(target=second)
+    waiting.start()
+    with locked(tmp_path, tmp_path / "lock", waits=True):
+        inside.set()
+        waiting.join(2 * lock.BETWEEN_TRIES)
+        order.append("first")
+    waiting.join(20)
+    assert order == ["first", "second"] and not (tmp_path / "lock").exists()
 
 
 def test_a_forked_process_does_not_hold_it_on(tmp_path):

@@ -41,6 +41,17 @@ def shown(*tables, **options):
     return against(Section("docs.md", "toy", ["toy"], "against", options=OPTIONS | options), *filled).splitlines()
 
 
+def test_a_cell_of_which_all_runs_diverged_says_so():
+    cells = [Cell(found["name"], found["cell"], found["command"], dict) for found in RECORDS]
+    gone = [record("oracle", 0.4, 0, 0.0), record("rival", 0.4, 5, 0.0), record("oracle", 0.2, 0, 0.0, data="more")]
+    filled = Filled(Table("toy", "", cells, TITLES), RECORDS, gone)
+    lines = against(Section("docs.md", "toy", ["toy"], "against", options=OPTIONS), filled).splitlines()
+    assert next(line for line in lines if line.startswith("| 40 %")).startswith(
+        "| 40 % | 3 | 261.0 ± 1.0 | 240.0 ± 0.0 | diverged |"
+    )
+    assert "\n".join(lines).count("diverged") == 1
+
+
 def test_means_are_of_all_seeds_and_leads_of_equal_ones():
     assert shown(RECORDS) == [
         "**Toys** (`toy`), test rSum, seeds 0, 1, 2, 3, 2026-01-02:",

@@ -166,6 +166,10 @@ def test_a_run_that_diverged_is_not_missing_and_says_why():
     assert "21 of 24 runs are there, of which 1 diverged, 3 are missing" in text and "2.1 core-hours" in text
     assert f"`{cut['name']}` diverged, so it is not in the tables: training diverged in epoch 2" in text
     assert "| `flickr8k`, global | 21 | 3 |" in text
+    at = "flickr8k", "caption", 0.6
+    table = figures_table(TITLES, SOME, "result.test.rsum", 1, stops={("oracle", at), ("b", at)})
+    assert "| told | – | 400.0 (1) | diverged | – |" in table and "| second | 260.5" in table
+    assert table.count("diverged") == 1, "where others have a figure, it stands"
     page = page_of(shown)
     assert "21 of 24 runs are there, 3 are missing. 1\ndiverged and have no figures." in page
 

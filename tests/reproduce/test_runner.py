@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -109,6 +110,33 @@ def test_a_table_that_is_stopped_ends_its_training_with_a_checkpoint(tiny, tmp_p
     assert table.returncode == 1 and "Interrupted; the same command continues." in said
     assert RunFolder(first).checkpoint.exists() and not RunFolder(first).lock.exists()
     assert not second.exists()  # the next cell did not begin
+
+
+def test_a_run_that_two_cells_need_is_trained_by_one_of_them(tmp_path, monkeypatch):
+    """As a run of our method is, and what is told a part of the truth beside it."""
+    path, begun = tmp_path / "runs" / "toy" / "base", []
+
+    def trained(*words, module="truepair"):
+        begun.append(words)
+        path.mkdir(parents=True)  # raises where the other one is at it
+        RunFolder(path).config.write_text("{}")
+        time.sleep(0.2)
+        RunFolder(path).result.write_text("{}")
+
+    monkeypatch.setattr(cells, "truepair", trained)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(cells.train, "tiny", ["--seed", "1"], path) for _ in range(2)]
+    assert all(each.result().finished for each in both) and len(begun) == 1
+    assert [each.name for each in path.parent.iterdir()] == ["base"]
+
+
+def test_after_an_interrupt_nothing_begins():
+    with pytest.raises(KeyboardInterrupt), processes.ended_together():
+        raise KeyboardInterrupt
+    with pytest.raises(InputError, match="interrupted before describe began"):
+        processes.truepair("describe", "scenes:3")
+    with processes.ended_together():
+        assert "scenes/train" in processes.truepair("describe", "scenes:3")
 
 
 def test_a_failing_cell_says_which_and_why_and_leaves_no_record(tmp_path):

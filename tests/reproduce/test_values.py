@@ -94,6 +94,19 @@ def test_a_run_that_diverged_is_named_in_its_own_part_alone():
     assert sentence.format("toy") in toy and sentence.format("other") in other
 
 
+def test_runs_of_a_method_that_diverged_are_one_sentence_and_leave_their_cell_no_figure():
+    gone = [
+        {**record("crcl", rate, seed, 0.0), "diverged": {"epoch": 3, "said": f"CRCL diverged in epoch {seed}"}}
+        for rate, seed in ((0.0, 1), (0.0, 2), (0.4, 5))
+    ]
+    parts = [{"origin": "crcl"}, {"figure": "result.test.rsum", "digits": 1}]
+    runs = [run for run in RECORDS if (run["cell"]["method"], run["cell"]["noise"]) != ("crcl", 0.0)]
+    text = values(section(*parts), Filled(filled([*runs, *gone]).table, runs, gone))
+    names = "`toy-crcl-0.0-1`, `toy-crcl-0.0-2`, `toy-crcl-0.4-5`"
+    assert f"\n\n{names} diverged, so they are not in the tables: CRCL diverged in epoch 1.\n\n" in text
+    assert next(line for line in text.splitlines() if line.startswith("| CRCL")).startswith("| CRCL | diverged | 24")
+
+
 def test_what_is_kept_is_a_share_of_the_oracle_and_of_clean_infonce():
     text = values(section({"kept": ["crcl"]}), filled())
     assert text.splitlines()[2:] == [

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -15,13 +16,14 @@ from typing import Any
 from truepair.errors import RunFolderError
 from truepair.files.writing import leftovers
 
+BETWEEN_TRIES = 0.5  # seconds
 _HELD: dict[int, Path] = {}
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 @contextmanager
-def locked(folder: Path, path: Path) -> Iterator[None]:
-    """Within the block this process alone works in a folder.
+def locked(folder: Path, path: Path, *, waits: bool = False) -> Iterator[None]:
+    """Within the block this process alone works in a folder, and of its threads this one.
 
     The system's lock (flock) ends with the process, also by a kill. Where a disk knows no locks, the file says who
     holds it: it is taken over from a process of this machine that has ended, while one left by another machine has to
@@ -30,12 +32,13 @@ def locked(folder: Path, path: Path) -> Iterator[None]:
     Args:
         path: file for the lock, within the folder; it and its parent are made, and removed afterwards (the parent
             where it is empty).
+        waits: until the folder is free, rather than to raise.
 
     Raises:
         RunFolderError: another process is in the folder, or nothing may be written there.
     """
     try:
-        descriptor = _acquired(folder, path)
+        descriptor = _acquired(folder, path, waits)
     except OSError as error:
         raise RunFolderError(
             f"{folder} cannot be written to: {error.strerror or error}; choose another folder"
@@ -73,7 +76,7 @@ def foreign_in(folder: Path, lock: Path, *ours: Path) -> set[Path]:
     return found - {lock, lock.parent, *ours}
 
 
-def _acquired(folder: Path, path: Path) -> int:
+def _acquired(folder: Path, path: Path, waits: bool) -> int:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -82,7 +85,8 @@ def _acquired(folder: Path, path: Path) -> int:
             continue
         try:
             owner, got = _noted(descriptor), _flock(descriptor)
-            if got is False or (got is None and _may_live(owner, path)):
+            taken = got is False or (got is None and _may_live(owner, path))
+            if taken and not waits:
                 remedy = "" if got is False else f"; if that one has ended, remove {path}"
                 known = f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
                 raise RunFolderError(
@@ -90,12 +94,14 @@ def _acquired(folder: Path, path: Path) -> int:
                     f"that process has ended, or choose another folder{remedy}"
                 )
             with suppress(FileNotFoundError):  # its last owner removed the file after it was opened here
-                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                if not taken and os.path.samestat(os.fstat(descriptor), path.stat()):
                     return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+        if taken:
+            time.sleep(BETWEEN_TRIES)
 
 
 def _flock(descriptor: int) -> bool | None:

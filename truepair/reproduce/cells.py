@@ -8,6 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from truepair.files.lock import locked
 from truepair.methods import is_outdated
 from truepair.reproduce.processes import truepair
 from truepair.training.run_folder import RunFolder
@@ -86,10 +87,13 @@ def set_aside_outdated(run: RunFolder) -> None:
 
 
 def train(source: str, options: list[str], path: Path) -> RunFolder:
-    """A finished run of `truepair train`: begun, gone on with, or there already."""
+    """A finished run of `truepair train`: begun, gone on with, or there already. Where another cell that needs it is at
+    it, this one waits.
+    """
     folder = RunFolder(path)
-    set_aside_outdated(folder)
-    if not is_finished(folder):
-        begin = [source, *options, "--out", str(path), "--threads", "1"]
-        truepair("train", *(["--resume", str(path)] if folder.config.exists() else begin), "--quiet")
+    with locked(path, path.parent / ".locks" / path.name, waits=True):
+        set_aside_outdated(folder)
+        if not is_finished(folder):
+            begin = [source, *options, "--out", str(path), "--threads", "1"]
+            truepair("train", *(["--resume", str(path)] if folder.config.exists() else begin), "--quiet")
     return folder

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of
-from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
+from truepair.reproduce.render.markdown import DIVERGED, cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.render.ranks import chance_of, holm
-from truepair.reproduce.render.values import Groups, groups_of
+from truepair.reproduce.render.values import Groups, Place, groups_of, places_of
 from truepair.reproduce.tables import Filled, Section
 
 TEST, AUROC = "result.test.rsum", "result.detection.auroc"
@@ -44,7 +44,7 @@ def against(section: Section, *shown: Filled) -> str:
                 noise = f", `--noise-kind {words[words.index(KIND) + 1]}`" if KIND in words else ""
                 parts += [
                     f"**{name[0].upper()}{name[1:]}** (`{data}`){noise}, test rSum, {of_seeds(seeds)}, {dates}:",
-                    means(titles, records),
+                    means(titles, records, places_of([run for run in filled.diverged if run["cell"]["data"] == data])),
                     f"What {titles[names[0]]} is ahead, in runs of the same rate and seed:",
                     leads(titles, records),
                 ]
@@ -63,12 +63,15 @@ def known(record: Record, names: Sequence[str]) -> bool:
     return method in names or (method == CLEAN[0] and rate == 0 and "oracle" in names)
 
 
-def means(titles: dict[str, str], records: list[Record]) -> str:
+def means(titles: dict[str, str], records: list[Record], stops: Set[Place]) -> str:
     groups, one = groups_of(records), next(iter(titles))
     lines = []
     for rate in sorted({rate for name, rate in groups if name == one}):
         of_rate = {name: groups.get((name, rate), []) for name in titles}
-        figures = [cell((figure_of(run, TEST) for run in runs), 1) for runs in of_rate.values()]
+        figures = [
+            DIVERGED if not runs and (name, rate) in stops else cell((figure_of(run, TEST) for run in runs), 1)
+            for name, runs in of_rate.items()
+        ]
         detection = [cell((figure_of(run, AUROC) for run in runs), 4) for runs in list(of_rate.values())[:2]]
         lines.append([percent(rate), str(len(of_rate[one])), *figures, *detection])
     head = [f"AUROC, {title}" for title in list(titles.values())[:2]]

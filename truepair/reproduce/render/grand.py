@@ -12,7 +12,16 @@ from truepair.reproduce.cells import Record
 from truepair.reproduce.missing import core_hours
 from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated, seconds_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
-from truepair.reproduce.render.markdown import OLDER, cell, percent, seeds_and_dates, table, warm_up_mark
+from truepair.reproduce.render.markdown import (
+    DIVERGED,
+    NONE,
+    OLDER,
+    cell,
+    percent,
+    seeds_and_dates,
+    table,
+    warm_up_mark,
+)
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.render.values import stopped
@@ -123,7 +132,7 @@ def grand(section: Section, shown: Filled) -> str:
     titles = shown.table.titles
     of_global = [record for record in shown.records if engine_of(record) == "global"]
     older = {record["name"] for record in (*of_older_version(shown.records), *outdated(shown.records))}
-    parts = [coverage(shown), *map(stopped, shown.diverged)]
+    parts = [coverage(shown), *stopped(shown.diverged)]
     for source in dict.fromkeys(run.facts["data"] for run in shown.table.cells):
         here = [record for record in of_global if record["cell"]["data"] == source]
         for figure, digits, what in (
@@ -131,7 +140,8 @@ def grand(section: Section, shown: Filled) -> str:
             (AUROC, 3, "AUROC of the mismatched pairs, at the end of training"),
         ):
             if here:
-                parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits, older)]
+                stops = {(run["cell"]["method"], condition_of(run)) for run in shown.diverged}
+                parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits, older, stops)]
     local = [record for record in shown.records if engine_of(record) == "sgraf"]
     if local:
         parts += ["**`fashion_precomp`, SGRAF (one SGR and one SAF run together), 40 %, test rSum:**"]
@@ -180,12 +190,18 @@ def condition_of(record: Record) -> Condition:
 
 
 def figures_table(
-    titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int, older: Set[str] = frozenset()
+    titles: Mapping[str, str],
+    records: Sequence[Record],
+    figure: str,
+    digits: int,
+    older: Set[str] = frozenset(),
+    stops: Set[tuple[str, Condition]] = frozenset(),
 ) -> str:
     """Methods × conditions of one source: mean ± standard deviation over seeds, their number where it is not three.
 
     Args:
         older: names of runs of another version or an earlier revision, whose figures are marked.
+        stops: methods and conditions of runs that diverged, which is said where no other run has a figure.
     """
     groups: dict[tuple[str, Condition], list[Record]] = defaultdict(list)
     for record in records:
@@ -204,7 +220,8 @@ def figures_table(
             few = f" ({len(found)})" if len(found) in (1, 2) else ""
             marks = OLDER if any(record["name"] in older for record in found) else ""
             marks += warm_up_mark(found) if figure == RSUM else ""
-            cells.append(cell((figure_of(record, figure) for record in found), digits) + few + marks)
+            text = cell((figure_of(record, figure) for record in found), digits) + few + marks
+            cells.append(DIVERGED if text == NONE and (name, at) in stops else text)
         rows.append([title, *cells])
     return table(["", *heads], rows)
 

@@ -9,11 +9,17 @@ from truepair.phrases import counted
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import kept_in_warm_up, of_older_version, outdated, versions_of
 
+NONE = "–"
+"""In the place of a figure: there is none."""
+
+DIVERGED = "diverged"
+"""In its place where all runs that there are diverged."""
+
 
 def table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     """Titles and rows of texts as a Markdown table; rows without any figure are left out."""
     head = [*titles]
-    shown = [row for row in rows if any(cell != "–" for cell in row[1:])]
+    shown = [row for row in rows if any(cell != NONE for cell in row[1:])]
     lines = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in (head, *shown)]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
@@ -22,7 +28,7 @@ def cell(values: Iterable[float | None], digits: int) -> str:
     """Mean ± standard deviation, the mean alone of one value, – of none; None does not count."""
     found = [value for value in values if value is not None]
     if not found:
-        return "–"
+        return NONE
     mean = f"{statistics.fmean(found):.{digits}f}"
     return mean if len(found) < 2 else f"{mean} ± {statistics.stdev(found):.{digits}f}"
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from truepair.phrases import counted
+from truepair.phrases import counted, listed
 from truepair.reproduce.cells import Record
 from truepair.reproduce.records import figure_of, seconds_of
-from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table, warm_up_mark
+from truepair.reproduce.render.markdown import (
+    DIVERGED,
+    NONE,
+    cell,
+    of_seeds,
+    percent,
+    seeds_and_dates,
+    table,
+    warm_up_mark,
+)
 from truepair.reproduce.render.ranks import rank_table
 from truepair.reproduce.tables import Filled, Section
 
-Groups = Mapping[tuple[str, float], list[Record]]
+Place = tuple[str, float]
+"""Row and nominal noise rate."""
+Groups = Mapping[Place, list[Record]]
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10", "rsum")
 
 OF_KEPT = ("result.test", "result.dev")
@@ -46,7 +57,7 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
         title = [part["title"].format(**names or {})] if "title" in part and "recalls" not in part else []
         if "origin" in part:
             yield origin(records, part["origin"], part.get("remark", ""))
-            yield from map(stopped, shown.diverged)
+            yield from stopped(shown.diverged)
         elif "recalls" in part:
             for rate in rates:
                 yield part["title"].format(rate=percent(rate))
@@ -62,7 +73,8 @@ def parts_of(parts: list[dict[str, Any]], shown: Filled, names: Mapping[str, str
         elif any(figure_of(record, part["figure"]) is not None for record in records):
             yield from title
             rows = {name: titles[name] for name in part.get("rows", titles)}
-            yield value_table(rows, groups, part["figure"], part["digits"], part.get("given"))
+            stops = places_of(shown.diverged)
+            yield value_table(rows, groups, part["figure"], part["digits"], part.get("given"), stops=stops)
 
 
 def groups_of(records: list[Record]) -> Groups:
@@ -75,14 +87,25 @@ def groups_of(records: list[Record]) -> Groups:
     return dict(groups)
 
 
+def places_of(records: Sequence[Record]) -> set[Place]:
+    return {(record["cell"]["method"], record["cell"]["noise"]) for record in records}
+
+
 def value_table(
-    titles: Mapping[str, str], groups: Groups, figure: str, digits: int, given: str | None = None, best: str = ""
+    titles: Mapping[str, str],
+    groups: Groups,
+    figure: str,
+    digits: int,
+    given: str | None = None,
+    best: str = "",
+    stops: Set[Place] = frozenset(),
 ) -> str:
     """Rows × rates of one figure, mean ± standard deviation over seeds.
 
     Args:
         given: a figure of the data, read from all records of a rate, as the first row.
         best: `max` or `min`, to make the best mean of a column bold, as it stands there.
+        stops: where runs diverged, which is said where no other run has a figure.
     """
     rates = sorted({rate for _, rate in groups})
     columns = []
@@ -91,11 +114,12 @@ def value_table(
             name: cell((figure_of(run, figure) for run in groups.get((name, rate), [])), digits) for name in titles
         }
         if best:
-            means = {name: float(text.split()[0]) for name, text in column.items() if text != "–"}
+            means = {name: float(text.split()[0]) for name, text in column.items() if text != NONE}
             first = (max if best == "max" else min)(means.values())
             column |= {name: f"**{column[name]}**" for name, mean in means.items() if mean == first}
         if figure.startswith(OF_KEPT):
             column = {name: text + warm_up_mark(groups.get((name, rate), [])) for name, text in column.items()}
+        column |= {name: DIVERGED for name, text in column.items() if text == NONE and (name, rate) in stops}
         if given:
             runs = (run for (_, at), found in groups.items() if at == rate for run in found)
             column["given"] = cell((figure_of(run, given) for run in runs), digits)
@@ -149,9 +173,18 @@ def origin(records: list[Record], example: str, remark: str) -> str:
     )
 
 
-def stopped(record: Record) -> str:
-    """What is said of a run that diverged."""
-    return f"`{record['name']}` diverged, so it is not in the tables: {record['diverged']['said']}"
+def stopped(diverged: Sequence[Record]) -> list[str]:
+    """What is said of runs that diverged: a sentence a method and source, in the words of the first of them."""
+    alike: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in diverged:
+        alike[record["cell"]["method"], record["cell"]["data"]].append(record)
+    sentences = []
+    for found in alike.values():
+        names = listed([f"`{record['name']}`" for record in found])
+        are = "it is" if len(found) == 1 else "they are"
+        said = str(found[0]["diverged"]["said"]).rstrip(".")
+        sentences.append(f"{names} diverged, so {are} not in the tables: {said}.")
+    return sentences
 
 
 def divisions(section: Section, *filled: Filled) -> str:
