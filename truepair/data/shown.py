@@ -13,7 +13,7 @@ LONGEST = 60  # characters of a caption
 
 
 def shown_images(images: Images) -> str:
-    held = "pixels in memory" if images.pictures is not None else "pixels in files" if images.files else "no pixels"
+    held = "no pixels" if not images.have_pixels else "pixels in files" if images.pictures is None else "pixels in memory"
     return f"Images({counted(len(images), 'image')}, features {_shape(images.features)}, {held})"
 
 

@@ -35,7 +35,7 @@ def load_labelled(data: str, root: Path) -> Pairs:
     `photographs-train`: its 6,000 training images;
     `fashion`: the 12,000 training pairs, 61 article types and more; `emoji`: 6,153 drawings with their names, ten
     groups; `scenes`: 1,000 drawn pictures with five captions each, the kind of the first object; `icons`: 7,447
-    pictures with their names as `truepair audit` reads them, no classes.
+    pictures with their names, described by `both`, no classes.
     """
     from truepair.data.open import open as open_source
 
@@ -46,7 +46,7 @@ def load_labelled(data: str, root: Path) -> Pairs:
     if data == "emoji":
         return open_source(root / "emoji", caption="first", label="group", encoder="windows", progress=False).load()
     if data == "icons":
-        return open_source(root / "icons", progress=False).load()
+        return open_source(root / "icons", encoder="both", progress=False).load()
     from truepair.data.formats.scenes.scene_drawing import KINDS as OBJECTS
     from truepair.data.formats.scenes.scenes import draw_scenes
 
