@@ -157,6 +157,15 @@ def test_where_a_disk_knows_no_locks_the_note_decides(tmp_path, monkeypatch, lef
         assert path.exists()
 
 
+def test_nobody_waits_for_another_machine_of_which_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "_flock", lambda descriptor: None)
+    path = tmp_path / "lock"
+    path.write_text(json.dumps({"pid": os.getpid(), "host": "elsewhere", "since": "2026-01-01"}))
+    refusal = pytest.raises(RunFolderError, match=f"on elsewhere .* if that one has ended, remove {path}")
+    with refusal, locked(tmp_path, path, waits=True):
+        pass
+
+
 def test_a_folder_that_may_not_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
     refusal = pytest.raises(RunFolderError, match="cannot be written to: File exists")

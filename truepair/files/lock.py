@@ -32,7 +32,8 @@ def locked(folder: Path, path: Path, *, waits: bool = False) -> Iterator[None]:
     Args:
         path: file for the lock, within the folder; it and its parent are made, and removed afterwards (the parent
             where it is empty).
-        waits: until the folder is free, rather than to raise.
+        waits: until the folder is free, rather than to raise; but not for another machine on a disk that knows no
+            locks, where nobody can tell whether that process has ended.
 
     Raises:
         RunFolderError: another process is in the folder, or nothing may be written there.
@@ -86,7 +87,8 @@ def _acquired(folder: Path, path: Path, waits: bool) -> int:
         try:
             owner, got = _noted(descriptor), _flock(descriptor)
             taken = got is False or (got is None and _may_live(owner, path))
-            if taken and not waits:
+            unknown = got is None and owner.get("host") != socket.gethostname()
+            if taken and (unknown or not waits):
                 remedy = "" if got is False else f"; if that one has ended, remove {path}"
                 known = f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
                 raise RunFolderError(
