@@ -13,7 +13,8 @@ LONGEST = 60  # characters of a caption
 
 
 def shown_images(images: Images) -> str:
-    held = "no pixels" if not images.have_pixels else "pixels in files" if images.pictures is None else "pixels in memory"
+    held = "pixels in memory" if images.pictures is not None else "pixels in files"
+    held = held if images.have_pixels else "no pixels"
     return f"Images({counted(len(images), 'image')}, features {_shape(images.features)}, {held})"
 
 
