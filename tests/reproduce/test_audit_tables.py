@@ -7,9 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from truepair.reproduce.render.audit import audits, behind_first, named, places_of
+from truepair.reproduce.audits import cells_by_method
+from truepair.reproduce.cells import Context, Places
+from truepair.reproduce.render.audit import audits, audits_by_method, behind_first, gained, named, places_of
 from truepair.reproduce.render.audit_picture import estimate_picture
-from truepair.reproduce.tables import Filled, read_specs
+from truepair.reproduce.tables import Filled, Section, Table, read_specs
 
 TABLES, SECTIONS = read_specs()
 TABLE = TABLES["audit"]
@@ -191,3 +193,38 @@ def test_the_picture_has_a_panel_for_each_data_set_and_its_kinds():
     assert [axes.get_title() for axes in figure.axes] == ["fashion, random noise", "emoji, hard noise"]
     verdict = next(line for line in random.lines if line.get_label().startswith("verdict"))
     assert verdict.get_xydata().tolist() == pytest.approx(np.array([[0, 0], [39, 41]]))
+
+
+def test_audits_by_either_method_are_made_kept_and_shown(tiny, tmp_path, in_this_process):
+    at = Context("audit-by-method", {}, {})
+    options = "--folds 2 --epochs 1 --width 8 --batch-size 16 --bank 32"
+    grid = {"options": options, "rates": [0.4], "methods": ["crcl", "truepair"], "seeds": [3]}
+    cells = [*cells_by_method(at, data=tiny.name, **grid)]
+    words = f"{options} --noise 0.4 --noise-seed 3 --seed 3 --method truepair --out {cells[1].name}"
+    assert cells[1].command == f"truepair audit {tiny.name} {words}"
+    places, found = Places(tiny.parent, tmp_path / "runs"), []
+    for cell in cells:
+        made = cell.measure(places)
+        assert made["methods"][0]["name"] == cell.facts["method"] and made["epochs_trained"] >= 2
+        assert made["cpu_seconds"] > 0 and 0 < made["scores"]["auroc"] < 1
+        again = cell.measure(places)
+        assert again == made  # what is there is read, not made again
+        found.append({"cell": cell.facts, "command": cell.command, "date": "2026-01-01", **made})
+    named = {"rows": {"crcl": "CRCL", "truepair": "ours"}, "names": {tiny.name: "tiny"}}
+    section = Section("", "", [], "", options=named)
+    shown = audits_by_method(section, Filled(Table("audit-by-method", "", cells, {}), found))
+    assert "| tiny, 40 % | CRCL | 1 | " in shown and "| tiny, 40 % | ours | 1 | " in shown
+    assert "ours beside CRCL, in audits of the same seed: tiny, 40 %: AUROC " in shown
+    assert "in audits" not in audits_by_method(section, Filled(Table("", "", cells, {}), found[:1]))
+
+
+def test_what_a_method_gains_counts_audits_of_the_same_seed():
+    def audit(auroc, seconds):
+        return {"scores": {"auroc": auroc}, "cpu_seconds": seconds}
+
+    before = {0: audit(0.9, 10.0), 1: audit(0.8, 20.0), 2: audit(0.1, 1.0)}
+    assert gained(before, {0: audit(0.92, 20.0), 1: audit(0.84, 80.0)}) == (
+        "AUROC +0.0300 ± 0.0141, p = 0.2048, 3.0 ± 1.4 times as long"
+    )
+    assert gained(before, {0: audit(0.85, 25.0)}) == "AUROC -0.0500, 2.5 times as long"
+    assert gained(before, {5: audit(0.9, 1.0)}) == "no seed has both"

@@ -1,4 +1,4 @@
-"""Cells of the audit: audits against the truth, and training on what one keeps."""
+"""Cells of the audit: audits against the truth, by one method or another, and training on what one keeps."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import partial
 
 from truepair.reproduce.cells import Cell, Context, Places, Record, train
 from truepair.reproduce.processes import truepair
+from truepair.reproduce.training import cost_of, methods_of
+from truepair.training.run_folder import RunFolder
 
 
 def audit_cells(
@@ -35,6 +37,38 @@ def measure_audit(folder: str, facts: list[object], places: Places) -> Record:
     words = [*map(str, facts), str(places.data), str(runs)]
     printed = truepair(*words, module="truepair.reproduce.audit_rows")
     return {"threads": 1, **json.loads(printed.splitlines()[-1])}
+
+
+def cells_by_method(
+    at: Context,
+    *,
+    data: str,
+    options: str,
+    rates: Sequence[float],
+    methods: Sequence[str],
+    seeds: Sequence[int] = (0, 1, 2),
+) -> Iterator[Cell]:
+    """Audits of one source whose models are trained by one method or another: rates × seeds × methods."""
+    for seed in seeds:
+        for rate in rates:
+            for method in methods:
+                facts = {"data": data, "method": method, "noise": rate, "seed": seed}
+                noise = ["--noise", str(rate), "--noise-seed", str(seed), "--seed", str(seed)]
+                words = [*options.split(), *noise, "--method", method]
+                name = f"{data}-{method}-noise{round(100 * rate)}-seed{seed}"
+                command = " ".join(["truepair audit", data, *words, "--out", name])
+                yield Cell(name, facts, command, partial(measure_by_method, f"{at.table}/{name}", data, words))
+
+
+def measure_by_method(folder: str, data: str, words: list[str], places: Places) -> Record:
+    """What an audit says of itself and of the truth, and what the training of its models took."""
+    out = places.runs / folder
+    if not (out / "summary.json").exists():
+        truepair("audit", places.source(data), *words, "--threads", "1", "--quiet", "--out", str(out))
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    kept = ("pairs", "mismatch_rate", "noise_rate", "noise_rate_low", "noise_rate_high", "flagged", "scores")
+    runs = [RunFolder(path) for path in sorted((out / "work").rglob("fold?")) if path.is_dir()]
+    return {"threads": 1, **methods_of(runs), **{key: summary[key] for key in kept}, **cost_of(runs)}
 
 
 def retraining_cells(

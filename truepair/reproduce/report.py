@@ -17,7 +17,7 @@ from truepair.reproduce.render.ablation import ablation
 from truepair.reproduce.render.ablation_beside_print import ablation_beside_print
 from truepair.reproduce.render.against import against
 from truepair.reproduce.render.analysis import analyses
-from truepair.reproduce.render.audit import audits, embedding_audits, retraining
+from truepair.reproduce.render.audit import audits, audits_by_method, embedding_audits, retraining
 from truepair.reproduce.render.beside_print import beside_print
 from truepair.reproduce.render.by_noise import by_noise
 from truepair.reproduce.render.grand import grand, page_of
@@ -43,6 +43,7 @@ RENDER: dict[str, Callable[..., str]] = {
         analyses,
         held_out,
         audits,
+        audits_by_method,
         embedding_audits,
         retraining,
         reviews,

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truepair.reproduce.audits import audit_cells, retraining_cells
+from truepair.reproduce.audits import audit_cells, cells_by_method, retraining_cells
 from truepair.reproduce.cells import Cell, Context, Record
 from truepair.reproduce.embedding_audits import embedding_cells
 from truepair.reproduce.held_out import held_out_cells
@@ -26,6 +26,7 @@ KINDS: dict[str, Callable[..., Iterator[Cell]]] = {
     "training": training_cells,
     "analysis": analysis_cells,
     "audit": audit_cells,
+    "audit by method": cells_by_method,
     "retraining": retraining_cells,
     "embedding audits": embedding_cells,
     "reviews": review_cells,

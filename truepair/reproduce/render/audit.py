@@ -6,7 +6,9 @@ import statistics
 from typing import Any
 
 from truepair.reproduce.cells import Record
-from truepair.reproduce.render.markdown import cell, percent, seeds_and_dates, table
+from truepair.reproduce.records import seconds_of
+from truepair.reproduce.render.against import certainty, paired
+from truepair.reproduce.render.markdown import cell, of_seeds, percent, seeds_and_dates, table
 from truepair.reproduce.render.values import groups_of, value_table
 from truepair.reproduce.tables import Filled, Section
 
@@ -220,6 +222,50 @@ def embedding_audits(section: Section, shown: Filled) -> str:
         f"95 % intervals; that of the estimate holds the truth in {sum(held)} of {len(held)} audits."
     )
     return said + "\n\n" + table(["noise", "truth", *titles], rows)
+
+
+def audits_by_method(section: Section, shown: Filled) -> str:
+    """A row a data set, rate and method: how well pairs are ranked, the estimate, and what training took; and, where
+    there are two methods, what the second one changes in audits of the same seed.
+    """
+    titles, names = section.options["rows"], section.options["names"]
+    found: dict[tuple[str, float, str], dict[int, Record]] = {}
+    for record in shown.records:
+        facts = record["cell"]
+        found.setdefault((facts["data"], facts["noise"], facts["method"]), {})[facts["seed"]] = record
+    rows, said = [], []
+    for data, rate in dict.fromkeys(place[:2] for place in found):
+        by_method = {method: found[data, rate, method] for method in titles if (data, rate, method) in found}
+        for method, records in by_method.items():
+            audits = [*records.values()]
+            scores = [[audit["scores"][key] for audit in audits] for key in ("auroc", "average_precision")]
+            row = [f"{names[data]}, {percent(rate)}", titles[method], str(len(audits)), *(cell(of, 4) for of in scores)]
+            row.append(cell([audit["scores"]["calibration_error"] for audit in audits], 3))
+            row.append(percents([audit["noise_rate"] for audit in audits]))
+            inside = [audit["noise_rate_low"] <= audit["mismatch_rate"] <= audit["noise_rate_high"] for audit in audits]
+            rows.append([*row, count(inside), cell([seconds_of(audit) for audit in audits], 0)])
+        if len(by_method) == 2:
+            said.append(f"{names[data]}, {percent(rate)}: {gained(*by_method.values())}")
+    seeds, dates = seeds_and_dates(shown.records)
+    head = ["", "models", "seeds", "AUROC", "average precision", "calibration error", "estimate, %"]
+    head += ["95 % interval holds the truth", "processor time of training, s"]
+    command = shown.records[0]["command"]
+    parts = [f"{of_seeds(seeds).capitalize()}, {dates}; one of them: `{command}`.", table(head, rows)]
+    if said:
+        first, second = titles.values()
+        parts.append(f"{second} beside {first}, in audits of the same seed: " + "; ".join(said) + ".")
+    return "\n\n".join(parts)
+
+
+def gained(before: dict[int, Record], after: dict[int, Record]) -> str:
+    """AUROC gained, with the p of a paired t-test where there are two seeds or more, and how many times as long."""
+    both = sorted({*before} & {*after})
+    gaps = [after[seed]["scores"]["auroc"] - before[seed]["scores"]["auroc"] for seed in both]
+    longer = [seconds_of(after[seed]) / seconds_of(before[seed]) for seed in both]
+    if not both:
+        return "no seed has both"
+    chance = f", {certainty(paired(gaps))}" if len(gaps) > 1 else ""
+    return f"AUROC {'+' if statistics.fmean(gaps) >= 0 else ''}{cell(gaps, 4)}{chance}, {cell(longer, 1)} times as long"
 
 
 def retraining(section: Section, shown: Filled) -> str:
