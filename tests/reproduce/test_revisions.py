@@ -14,10 +14,11 @@ from truepair.methods import METHODS, build_method
 from truepair.methods.base import EpochPosition
 from truepair.methods.truepair.first_labels import FREQUENT
 from truepair.reproduce import __main__ as program
-from truepair.reproduce import cells, records
+from truepair.reproduce import cells, revisions
 from truepair.reproduce.cells import Cell, Context, Places, train
-from truepair.reproduce.records import keep_record, outdated, read_records
+from truepair.reproduce.records import keep_record, read_records
 from truepair.reproduce.render.markdown import of_versions
+from truepair.reproduce.revisions import NO_FREQUENT_CAPTION, outdated
 from truepair.reproduce.runner import missing_cells, run_cells
 from truepair.reproduce.tables import Table
 from truepair.reproduce.training import measure_ensemble, training_cells
@@ -71,7 +72,9 @@ def test_a_run_with_an_option_that_a_revision_left_as_it_was_is_of_today(monkeyp
 
 def test_a_run_on_data_that_a_revision_left_as_they_were_is_of_today(monkeypatch):
     monkeypatch.setitem(METHODS, "infonce", replace(METHODS["infonce"], revision=3))
-    monkeypatch.setattr(records, "AS_BEFORE", {("infonce", 3): frozenset({"products"}), ("crcl", 2): {"drawings"}})
+    on = {("infonce", 3): "products", ("crcl", 2): "drawings"}
+    as_before = {place: (lambda kept, data=data: kept.get("cell") == {"data": data}) for place, data in on.items()}
+    monkeypatch.setattr(revisions, "AS_BEFORE", as_before)
 
     def runs(data):
         return [record("infonce", revision, cell={"data": data}) for revision in (1, 2, 3)]
@@ -98,11 +101,21 @@ def test_where_our_method_is_as_before_no_caption_is_frequent(fashion):
             for sentence in image["sentences"]
         ],
     }
-    assert set(captions) == set(records.AS_BEFORE["truepair", 7])
+    assert set(captions) == NO_FREQUENT_CAPTION
     for name, said in captions.items():
         words = Vocabulary.build(said)
         (_, most), *_ = Counter(tuple(sorted(words.encode(caption))) for caption in said).most_common(1)
         assert most <= FREQUENT * 3000, name
+
+
+def test_our_method_is_as_before_where_linear_models_were_taken_as_they_are_now():
+    def of(data, noise, pairs=10_000):
+        return record("truepair", 7, cell={"data": data, "noise": noise}, result={"pairs": pairs})
+
+    today = [of("scenes", 0.8), of("scenes", 0.4, 3000), of("fashion_precomp", 0.8, 3000), of("icons", 0.8)]
+    assert outdated(today) == []
+    changed = [of("scenes", 0.6, 3000), of("scenes", 0.8, 3000), of("clipart", 0.8)]
+    assert outdated(changed) == changed
 
 
 def test_our_method_is_as_before_where_it_makes_no_linear_models():

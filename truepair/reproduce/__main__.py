@@ -14,8 +14,9 @@ from truepair.reproduce.data_sets import check_data_sets
 from truepair.reproduce.figures.figure import draw, read_figures
 from truepair.reproduce.missing import lines_of
 from truepair.reproduce.processes import ended_together
-from truepair.reproduce.records import outdated, read_records
+from truepair.reproduce.records import read_records
 from truepair.reproduce.report import PRINT, report
+from truepair.reproduce.revisions import outdated
 from truepair.reproduce.runner import chosen_cells, missing_cells, run_cells
 from truepair.reproduce.tables import Table, read_specs
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from truepair.reproduce.cells import Cell, Record
-from truepair.reproduce.records import outdated, seconds_of
+from truepair.reproduce.records import seconds_of
+from truepair.reproduce.revisions import outdated
 from truepair.reproduce.tables import Table
 
 Seconds = Mapping[tuple[str, ...], Sequence[float]]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from truepair import methods
 from truepair.errors import InputError
 from truepair.files import write_text_atomically, writing
 from truepair.reproduce.cells import Record
@@ -51,32 +50,6 @@ def of_older_version(records: Sequence[Record]) -> list[Record]:
     """Those of another version than the newest among them."""
     newest = versions_of(records)[:1]
     return [record for record in records if record.get("truepair") and record["truepair"] not in newest]
-
-
-AS_BEFORE: Mapping[tuple[str, int], frozenset[str]] = {
-    ("truepair", 7): frozenset({"fashion_precomp", "flickr8k", "scenes"}),
-}
-"""(Method, revision) → data of the tables on which it comes to the figures of the revision before, bit by bit.
-
-Revision 7 of our method treats pairs apart whose caption stands on more than 1 % of the pairs. Of 12,000 products the
-most frequent caption stands on 19, as the network reads them, of 10,000 drawings on 9, of 30,000 photographs on 6."""
-
-
-def outdated(records: Iterable[Record]) -> list[Record]:
-    """Those of a method that comes to other figures today on their data."""
-    return [record for record in records if any(_is_outdated(record, method) for method in methods_in(record))]
-
-
-def _is_outdated(record: Record, method: dict[str, Any]) -> bool:
-    data, name = record.get("cell", {}).get("data"), method.get("name")
-    as_before = [revision for (of, revision), sets in AS_BEFORE.items() if of == name and data in sets]
-    return methods.is_outdated(method, as_before)
-
-
-def methods_in(record: Record) -> list[dict[str, Any]]:
-    """Name and revision of the methods that a record is of, where it says so."""
-    single = record.get("options", {}).get("method")
-    return [*record.get("methods", ()), *([single] if isinstance(single, dict) else [])]
 
 
 def kept_in_warm_up(record: Record) -> bool:

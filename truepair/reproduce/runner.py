@@ -16,7 +16,8 @@ from truepair.cluster import connected, result_of, task_of
 from truepair.errors import DivergedError, InputError, TruepairError
 from truepair.reproduce.cells import Cell, Places
 from truepair.reproduce.processes import ended_together
-from truepair.reproduce.records import keep_record, outdated, read_records
+from truepair.reproduce.records import keep_record, read_records
+from truepair.reproduce.revisions import outdated
 
 Engine = Literal["local", "ray"]
 

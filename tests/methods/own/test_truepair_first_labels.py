@@ -35,7 +35,8 @@ def scored(found, odds, synthetic):
         (0.7, 0.51, 0.9, True),
         (0.66, 0.65, 0.9, False),
         (0.8, 0.49, 0.9, False),
-        (0.8, 0.7, 0.4, False),
+        (0.8, 0.7, 0.65, True),
+        (0.8, 0.7, 0.55, False),
         (0.995, 0.99, 1.0, False),
     ],
 )
@@ -74,13 +75,13 @@ def test_few_pairs_and_copies_need_more_to_tell_anything():
 
 @pytest.mark.parametrize(
     ("low", "high", "recall", "narrow"),
-    [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.4, True), (0.0, 0.3, 1.0, True)],
+    [(0.3, 0.6, 0.9, True), (0.3, 0.64, 0.9, False), (0.3, 0.5, 0.55, True), (0.0, 0.3, 1.0, True)],
 )
 def test_they_are_kept_to_be_asked_again_where_the_share_is_known_well(low, high, recall, narrow):
     found = replace(found_labels(1000, 0.4, 0.3, recall), estimate=Estimate(0.4, low, high, 0.01, 0.5))
     _, memory = asked(found)
     assert found.narrow is narrow and memory.has_noted(LINEAR) is narrow and not memory.has_noted(SHARE)
-    assert memory.has_noted(FIRST_AUROC) is (narrow and recall > 0.5)
+    assert memory.has_noted(FIRST_AUROC) is (narrow and recall > 0.6)
     assert torch.equal(memory.read("label"), torch.ones(1000)) and torch.equal(memory.read("credit"), torch.ones(1000))
     assert torch.equal(memory.read("odds"), torch.zeros(1000))
 

@@ -11,9 +11,10 @@ from truepair.phrases import Rows
 from truepair.reproduce.cells import Record
 from truepair.reproduce.published.printed import PrintedRow, PrintedTable
 from truepair.reproduce.published.views import TITLES, explained, heading, left_aligned, marks, shown
-from truepair.reproduce.records import finished_and_diverged, outdated
+from truepair.reproduce.records import finished_and_diverged
 from truepair.reproduce.render.markdown import OLDER, named
 from truepair.reproduce.render.markdown import table as markdown
+from truepair.reproduce.revisions import outdated
 
 
 def comparison(table: PrintedTable, rows: Sequence[PrintedRow], records: Sequence[Record]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from truepair.pages.grand.page import GrandRun, grand_page
 from truepair.reproduce.cells import Record
 from truepair.reproduce.missing import core_hours
-from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, outdated, seconds_of
+from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, seconds_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
 from truepair.reproduce.render.markdown import (
     DIVERGED,
@@ -25,6 +25,7 @@ from truepair.reproduce.render.markdown import (
 from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.render.values import stopped
+from truepair.reproduce.revisions import outdated
 from truepair.reproduce.tables import Filled, Section
 
 RECALLS = WITH_SUM[:-1]

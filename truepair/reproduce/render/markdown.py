@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from truepair.phrases import counted
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import kept_in_warm_up, of_older_version, outdated, versions_of
+from truepair.reproduce.records import kept_in_warm_up, of_older_version, versions_of
+from truepair.reproduce.revisions import outdated
 
 NONE = "–"
 """In the place of a figure: there is none."""

@@ -13,8 +13,9 @@ from typing import Any
 from truepair.methods import METHODS, build_method, learns_from_labels
 from truepair.methods.preset import Preset
 from truepair.reproduce.cells import Record
-from truepair.reproduce.records import figure_of, finished_and_diverged, outdated
+from truepair.reproduce.records import figure_of, finished_and_diverged
 from truepair.reproduce.render.markdown import OLDER
+from truepair.reproduce.revisions import outdated
 from truepair.reproduce.tables import Filled
 from truepair.training.as_printed import AsPrinted, Departure, as_printed
 
