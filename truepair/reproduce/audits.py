@@ -66,7 +66,8 @@ def measure_by_method(folder: str, data: str, words: list[str], places: Places) 
     if not (out / "summary.json").exists():
         truepair("audit", places.source(data), *words, "--threads", "1", "--quiet", "--out", str(out))
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-    kept = ("pairs", "mismatch_rate", "noise_rate", "noise_rate_low", "noise_rate_high", "flagged", "scores")
+    shares = ("mismatch_rate", "noise_rate", "noise_rate_low", "noise_rate_high", "random", "near")
+    kept = ("pairs", *shares, "flagged", "scores")
     runs = [RunFolder(path) for path in sorted((out / "work").rglob("fold?")) if path.is_dir()]
     return {"threads": 1, **methods_of(runs), **{key: summary[key] for key in kept}, **cost_of(runs)}
 

@@ -241,14 +241,15 @@ def audits_by_method(section: Section, shown: Filled) -> str:
             scores = [[audit["scores"][key] for audit in audits] for key in ("auroc", "average_precision")]
             row = [f"{names[data]}, {percent(rate)}", titles[method], str(len(audits)), *(cell(of, 4) for of in scores)]
             row.append(cell([audit["scores"]["calibration_error"] for audit in audits], 3))
+            row.append(percents([audit["random"]["share"] for audit in audits if audit["random"]]))
             row.append(percents([audit["noise_rate"] for audit in audits]))
             inside = [audit["noise_rate_low"] <= audit["mismatch_rate"] <= audit["noise_rate_high"] for audit in audits]
             rows.append([*row, count(inside), cell([seconds_of(audit) for audit in audits], 0)])
         if len(by_method) == 2:
             said.append(f"{names[data]}, {percent(rate)}: {gained(*by_method.values())}")
     seeds, dates = seeds_and_dates(shown.records)
-    head = ["", "models", "seeds", "AUROC", "average precision", "calibration error", "estimate, %"]
-    head += ["95 % interval holds the truth", "processor time of training, s"]
+    head = ["", "models", "seeds", "AUROC", "average precision", "calibration error", "random mismatches, %"]
+    head += ["all mismatches, %", "95 % interval holds the truth", "processor time of training, s"]
     command = shown.records[0]["command"]
     parts = [f"{of_seeds(seeds).capitalize()}, {dates}; one of them: `{command}`.", table(head, rows)]
     if said:
