@@ -114,7 +114,10 @@ def test_our_method_is_as_before_where_linear_models_were_taken_as_they_are_now(
 
     today = [of("scenes", 0.8), of("scenes", 0.4, 3000), of("fashion_precomp", 0.8, 3000), of("icons", 0.8)]
     assert outdated(today) == []
-    changed = [of("scenes", 0.6, 3000), of("scenes", 0.8, 3000), of("clipart", 0.8)]
+    audit = {"cell": {"data": "scenes", "noise": 0.4}, "pairs": 2500, "methods": [{"name": "truepair", "revision": 7}]}
+    assert outdated([audit]) == []
+    diverged = record("truepair", 7, cell={"data": "scenes", "noise": 0.8}, diverged={"epoch": 2})
+    changed = [of("scenes", 0.6, 3000), of("scenes", 0.8, 3000), of("clipart", 0.8), diverged]
     assert outdated(changed) == changed
 
 

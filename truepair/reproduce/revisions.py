@@ -27,7 +27,8 @@ def has_no_frequent_caption(record: Record) -> bool:
 
 
 def has_telling_models(record: Record) -> bool:
-    few_drawings = data_of(record) == "scenes" and record["result"]["pairs"] <= FEW
+    pairs = record.get("result", record).get("pairs", FEW)  # one that diverged has no result, an audit is one
+    few_drawings = data_of(record) == "scenes" and pairs <= FEW
     return data_of(record) in TELLING and not (few_drawings and record["cell"]["noise"] > FEW_NOISY)
 
 
