@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from truepair.methods import METHODS
 from truepair.reproduce.audits import cells_by_method
 from truepair.reproduce.cells import Context, Places
 from truepair.reproduce.render.audit import audits, audits_by_method, behind_first, gained, named, places_of
@@ -195,7 +196,7 @@ def test_the_picture_has_a_panel_for_each_data_set_and_its_kinds():
     assert verdict.get_xydata().tolist() == pytest.approx(np.array([[0, 0], [39, 41]]))
 
 
-def test_audits_by_either_method_are_made_kept_and_shown(tiny, tmp_path, in_this_process):
+def test_audits_by_either_method_are_made_kept_and_shown(tiny, tmp_path, in_this_process, monkeypatch):
     at = Context("audit-by-method", {}, {})
     options = "--folds 2 --epochs 1 --width 8 --batch-size 16 --bank 32"
     grid = {"options": options, "rates": [0.4], "methods": ["crcl", "truepair"], "seeds": [3]}
@@ -210,6 +211,11 @@ def test_audits_by_either_method_are_made_kept_and_shown(tiny, tmp_path, in_this
         again = cell.measure(places)
         assert again == made  # what is there is read, not made again
         found.append({"cell": cell.facts, "command": cell.command, "date": "2026-01-01", **made})
+    changed = replace(METHODS["crcl"], revision=METHODS["crcl"].revision + 1)
+    with monkeypatch.context() as patch:
+        patch.setitem(METHODS, "crcl", changed)
+        assert cells[0].measure(places)["methods"] == [{"name": "crcl", "revision": changed.revision}]
+    assert (tmp_path / "runs" / at.table / f"{cells[0].name}-revision1").is_dir()
     named = {"rows": {"crcl": "CRCL", "truepair": "ours"}, "names": {tiny.name: "tiny"}}
     section = Section("", "", [], "", options=named)
     shown = audits_by_method(section, Filled(Table("audit-by-method", "", cells, {}), found))

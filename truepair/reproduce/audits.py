@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
-from truepair.reproduce.cells import Cell, Context, Places, Record, train
+from truepair.reproduce.cells import Cell, Context, Places, Record, set_aside_outdated, train
 from truepair.reproduce.processes import truepair
 from truepair.reproduce.training import cost_of, methods_of
 from truepair.training.run_folder import RunFolder
@@ -61,15 +62,24 @@ def cells_by_method(
 
 
 def measure_by_method(folder: str, data: str, words: list[str], places: Places) -> Record:
-    """What an audit says of itself and of the truth, and what the training of its models took."""
+    """What an audit says of itself and of the truth, and what training its models took; one whose models are of an
+    earlier revision of the method is made anew.
+    """
     out = places.runs / folder
+    if runs := models_of(out):
+        set_aside_outdated(runs[0], whole=out)
     if not (out / "summary.json").exists():
         truepair("audit", places.source(data), *words, "--threads", "1", "--quiet", "--out", str(out))
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     shares = ("mismatch_rate", "noise_rate", "noise_rate_low", "noise_rate_high", "random", "near")
     kept = ("pairs", *shares, "flagged", "scores")
-    runs = [RunFolder(path) for path in sorted((out / "work").rglob("fold?")) if path.is_dir()]
+    runs = models_of(out)
     return {"threads": 1, **methods_of(runs), **{key: summary[key] for key in kept}, **cost_of(runs)}
+
+
+def models_of(audit: Path) -> list[RunFolder]:
+    """The runs of an audit, one for each fold that was begun."""
+    return [RunFolder(path) for path in sorted((audit / "work").rglob("fold*")) if path.is_dir()]
 
 
 def retraining_cells(

@@ -76,14 +76,19 @@ def is_finished(run: RunFolder) -> bool:
     return run.finished and not is_outdated(run.read_config().get("method") or {})
 
 
-def set_aside_outdated(run: RunFolder) -> None:
-    """Rename a run of an earlier revision of its method, finished or not, to `NAME-revisionN`: its place is free."""
+def set_aside_outdated(run: RunFolder, whole: Path | None = None) -> None:
+    """Rename a run of an earlier revision of its method, finished or not, to `NAME-revisionN`: its place is free.
+
+    Args:
+        whole: the folder that the run is a part of, renamed in its place.
+    """
     method = (run.read_config().get("method") or {}) if run.config.exists() else {}
     if not is_outdated(method):
         return
-    name = f"{run.path.name}-revision{method.get('revision', 1)}"
+    folder = whole or run.path
+    name = f"{folder.name}-revision{method.get('revision', 1)}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))
-    run.path.rename(next(path for each in names if not (path := run.path.with_name(each)).exists()))
+    folder.rename(next(path for each in names if not (path := folder.with_name(each)).exists()))
 
 
 def train(source: str, options: list[str], path: Path) -> RunFolder:
