@@ -234,3 +234,20 @@ def test_what_a_method_gains_counts_audits_of_the_same_seed():
     )
     assert gained(before, {0: audit(0.85, 25.0)}) == "AUROC -0.0500, 2.5 times as long"
     assert gained(before, {5: audit(0.9, 1.0)}) == "no seed has both"
+
+
+def test_a_row_of_a_method_holds_means_over_its_audits():
+    def audit(seed, auroc, random, high):
+        scores = {"auroc": auroc, "average_precision": 0.8, "calibration_error": 0.05}
+        shares = {"mismatch_rate": 0.4, "noise_rate": 0.5, "noise_rate_low": 0.3, "noise_rate_high": high}
+        facts = {"data": "toy", "method": "crcl", "noise": 0.4, "seed": seed}
+        kept = {"random": random and {"share": random}, "scores": scores, "cpu_seconds": 20.0 * (seed + 1)}
+        return {"cell": facts, "command": "truepair audit toy", "date": "2026-01-01", **shares, **kept}
+
+    section = Section("", "", [], "", options={"rows": {"crcl": "CRCL"}, "names": {"toy": "toys"}})
+    found = [audit(0, 0.9, 0.3, 0.6), audit(1, 0.8, None, 0.35)]
+    shown = audits_by_method(section, Filled(Table("", "", [], {}), found))
+    assert shown.splitlines()[-1] == (
+        "| toys, 40 % | CRCL | 2 | 0.8500 ± 0.0707 | 0.8000 ± 0.0000 | 0.050 ± 0.000 | 30.0 | 50.0 ± 0.0 | 1 of 2 "
+        "| 30 ± 14 |"
+    )
