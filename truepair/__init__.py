@@ -74,7 +74,7 @@ _NAMES = {
 }
 _HOME = {name: f"truepair.{module}" for module, names in _NAMES.items() for name in names}
 _ROOMS = (
-    *("audit", "correspondence", "data", "engines", "evaluation"),
+    *("audit", "correspondence", "data", "decisions", "engines", "evaluation"),
     *("loops", "losses", "methods", "search", "training", "transport"),
 )
 

@@ -112,7 +112,7 @@ def test_train_says_how_many_pairs_are_mismatched_where_the_truth_is_unknown(tmp
     share = json.loads((tmp_path / "run" / "result.json").read_text())["mismatch_share"]
     assert share["low"] == 0 and share["share"] < 0.1
     assert (
-        f"Share of mismatched pairs, by linear models that have not seen them: {100 * share['share']:.0f} % "
+        f"Share of mismatched pairs, by linear models that have not seen the pairs: {100 * share['share']:.0f} % "
         f"(95 % interval 0 to {100 * share['high']:.0f} %)"
     ) in capsys.readouterr().out
 

@@ -90,6 +90,15 @@ def test_more_pairs_than_the_memory_holds_are_refused_before_any_is_kept(monkeyp
         found_sides(rng.normal(size=(300, 8)).astype(np.float32), rng.normal(size=(300, 6)).astype(np.float32))
 
 
+def test_wide_vectors_of_few_pairs_need_memory_for_their_principal_axes(monkeypatch):
+    monkeypatch.setattr("truepair.device.memory_of", lambda device: 32 * 300 * 2000 - 1)
+    rng = np.random.default_rng(0)
+    texts = rng.normal(size=(300, 6)).astype(np.float32)
+    with pytest.raises(InputError, match="a linear model of 300 pairs"):
+        found_sides(rng.normal(size=(300, 2000)).astype(np.float32), texts)
+    assert found_sides(rng.normal(size=(300, 1999)).astype(np.float32), texts)[0].shape == (300, 256)
+
+
 HELD_OUT = """
 import numpy as np
 from tests.methods.test_input_vectors import Batches

@@ -112,13 +112,21 @@ def test_our_method_is_as_before_where_linear_models_were_taken_as_they_are_now(
     def of(data, noise, pairs=10_000):
         return record("truepair", 7, cell={"data": data, "noise": noise}, result={"pairs": pairs})
 
-    today = [of("scenes", 0.8), of("scenes", 0.4, 3000), of("fashion_precomp", 0.8, 3000), of("icons", 0.8)]
+    today = [of("scenes", 0.8), of("scenes", 0.4, 3000), of("fashion_precomp", 0.8, 3000), of("icons", 0.4)]
     assert outdated(today) == []
     audit = {"cell": {"data": "scenes", "noise": 0.4}, "pairs": 2500, "methods": [{"name": "truepair", "revision": 7}]}
     assert outdated([audit]) == []
     diverged = record("truepair", 7, cell={"data": "scenes", "noise": 0.8}, diverged={"epoch": 2})
     changed = [of("scenes", 0.6, 3000), of("scenes", 0.8, 3000), of("clipart", 0.8), diverged]
     assert outdated(changed) == changed
+
+
+def test_our_method_is_as_before_where_its_first_network_is_not_asked_or_of_all_pairs():
+    def of(data, noise):
+        return record("truepair", 8, cell={"data": data, "noise": noise}, result={"pairs": 10_000})
+
+    assert outdated([of("fashion_precomp", 0.8), of("emoji", 0.8), of("icons", 0.4), of("clipart", 0.4)]) == []
+    assert len(outdated([of("icons", 0.8), of("clipart", 0.8)])) == 2
 
 
 def test_our_method_is_as_before_where_it_makes_no_linear_models():

@@ -125,7 +125,7 @@ def test_origin_tells_runs_seeds_dates_hours_and_a_command():
     text = values(section({"origin": "crcl", "remark": ", as always"}), filled())
     assert text == (
         "6 runs on `toy`, seeds 0, 1, as always, 2026-01-02 to 2026-01-03, 3.0 hours of training in all, on one "
-        "CPU thread a run. One of them: `truepair train toy --method crcl`."
+        "CPU thread a run. One of them: `truepair train toy --method crcl --out RUN`."
     )
 
 

@@ -27,6 +27,7 @@ from truepair.engines import ENGINES, engine_config, engine_configs
 from truepair.engines.config import EngineConfig
 from truepair.errors import InputError
 from truepair.methods import DEFAULT, METHODS
+from truepair.methods.base import LINEAR_MODELS
 from truepair.option import idle_beside
 from truepair.phrases import wrong_share_sentence
 from truepair.training.config import TrainingConfig
@@ -330,8 +331,9 @@ def summary(result: dict[str, Any]) -> str:
         )
     share = result.get("mismatch_share")
     if share is not None:
+        by = result.get("mismatch_share_by", LINEAR_MODELS)
         lines.append(
-            f"Share of mismatched pairs, by linear models that have not seen them: {100 * share['share']:.0f} % "
+            f"Share of mismatched pairs, by {by}: {100 * share['share']:.0f} % "
             f"(95 % interval {100 * share['low']:.0f} to {100 * share['high']:.0f} %)"
         )
     return "\n".join(lines)

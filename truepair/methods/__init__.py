@@ -55,11 +55,12 @@ METHODS: dict[str, Place] = {
     "truepair": Place(
         "truepair.method:TruePair",
         "truepair.options:TruePairConfig",
-        revision=8,
+        revision=9,
         untouched={
             6: (("labels", "given"), ("first_labels", "given")),  # no linear models are made
             7: (("labels", "given"), ("first_labels", "given"), ("credit", "label")),  # nor does π say who is believed
             8: (("labels", "given"), ("first_labels", "given")),
+            9: (("labels", "given"), ("first_labels", "given")),
         },
     ),
     "gsc": Place("gsc.method:GSC", "gsc.options:GSCConfig"),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from truepair.engines.subspaces import Parts
     from truepair.methods.preset import Preset
 
+LINEAR_MODELS = "linear models that have not seen the pairs"
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -361,6 +363,10 @@ class Method(ABC):
     def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
         """An estimate of π, the share of mismatched pairs, from models that did not learn them; None: there is none."""
         return None
+
+    def share_estimated_by(self, memory: CorrespondenceMemory) -> str:
+        """Whose estimate that is, for a sentence."""
+        return LINEAR_MODELS
 
     def division(self, memory: CorrespondenceMemory) -> Tensor:
         """The method's division of the pairs, (N,) int64 of `Part`; by default the belief cut at 0.5."""

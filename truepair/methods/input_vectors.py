@@ -14,6 +14,7 @@ WIDTH = 256
 SAMPLE = 4096
 EXTREME = 1000.0  # times the median size of the numbers that are not zero: what is beyond is cut off, it is a fault
 BYTES = 10  # for each number of a pair: the vectors, the same along principal axes, and what models of folds take
+FITTING = 32  # bytes for each number of the pairs and the block that principal axes are found of (24 measured)
 ROUNDING = 1e-5  # of the largest value of a number: where it differs by no more it is always the same
 
 
@@ -22,7 +23,8 @@ class InputVectors:
 
     Principal axes of the first 4,096 pairs that come, in the random order of the survey; what comes later is projected
     on them at once. N pairs take 4 N (D + E) bytes, with at most 512 numbers an image and 256 a text, and linear
-    models of them 6 N (D + E) more while they are made: up to 7.7 GB for a million pairs.
+    models of them 6 N (D + E) more while they are made: up to 7.7 GB for a million pairs. Before that the principal
+    axes of the widest block take 32 bytes for each of its numbers and each of the first 4,096 pairs.
 
     Args:
         count: N.
@@ -61,7 +63,8 @@ class InputVectors:
         assert batch.image_rows is not None  # batches of the training loop have them
         width = sum(min(WIDTH, block.shape[1]) for blocks in found for block in blocks)
         what = f"a linear model of {self.count:,} pairs ({self.without} does without)"
-        check_memory(BYTES * self.count * width, what)
+        widest = max(block.shape[1] for blocks in found for block in blocks)
+        check_memory(max(BYTES * self.count * width, FITTING * min(self.count, SAMPLE) * widest), what)
         ids = batch.ids.cpu().numpy()
         self.image_rows[ids] = batch.image_rows.numpy()
         for side, blocks in zip((self.images, self.texts), found, strict=True):

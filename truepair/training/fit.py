@@ -310,6 +310,7 @@ class Assembly:
         best.engine.to(self.device)
         write_pair_table(self.folder.pairs, self.pairs, self.method, self.state.memory)
         share, beliefs = self.method.mismatch_share(self.state.memory), self.method.label_beliefs(self.state.memory)
+        share_by = self.method.share_estimated_by(self.state.memory)
         wrong = None if beliefs is None else beliefs.wrong
         result = {
             "method": self.method.name,
@@ -320,7 +321,7 @@ class Assembly:
             "dev": self.score(best, self.dev) if self.dev is not None else None,
             "test": self.score(best, self.test) if self.test is not None else None,
             **self.score_memory(),
-            **({"mismatch_share": asdict(share)} if share is not None else {}),
+            **({} if share is None else {"mismatch_share": asdict(share), "mismatch_share_by": share_by}),
             **({"wrong_label_share": asdict(wrong)} if wrong is not None else {}),
             **({"recall_bound": below} if (below := self.recall_bounds()) else {}),
             **({"warnings": self.warnings} if self.warnings else {}),

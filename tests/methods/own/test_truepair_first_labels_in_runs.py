@@ -66,6 +66,7 @@ def test_most_pairs_mismatched_the_first_labels_are_held_out(many, tmp_path, hal
     assert first["detection"]["auroc"] > 0.9  # before a single label is refined
     assert "first_share" not in run.metrics[1]
     share = run.result["mismatch_share"]
+    assert run.result["mismatch_share_by"] == "linear models that have not seen the pairs"
     assert share["low"] < share["share"] == first["first_share"] < share["high"] == first["first_share_high"]
     assert share["high"] > 0.7 * 0.9 and share["low"] < 0.7
     for line in run.metrics[2:3] + run.metrics[5:]:  # as many are believed as match by the share
@@ -113,11 +114,12 @@ def test_a_cut_off_run_keeps_them(many, tmp_path, half):
 
 def test_a_cut_off_run_begins_anew_too(many, tmp_path, half, monkeypatch):
     """The first network is taken to find hardly any pair mismatched."""
-    monkeypatch.setattr(method_module, "share_by_network", lambda memory: Estimate(0.1, 0.05, 0.15, 0.01, 0.5))
+    monkeypatch.setattr(method_module, "share_by_network", lambda memory, judged: Estimate(0.1, 0.05, 0.15, 0.01, 0.5))
     whole = fit(many, tmp_path / "whole", 0.7)
     first, fourth = whole.metrics[0], whole.metrics[3]
     assert first["disbelieved"] > 0.5 and fourth["network_share"] == 0.1 and fourth["disbelieved"] == 0
     assert whole.result["mismatch_share"]["share"] == 0.1
+    assert whole.result["mismatch_share_by"] == "the network of the first stage"
     assert whole.metrics[2]["detection"]["auroc"] > 0.8 and fourth["detection"]["auroc"] == 0.5  # all labels are 1
     cut_off(many, tmp_path, whole, (15, 35, 45), 0.7)
 

@@ -13,6 +13,7 @@ from truepair.engines.global_engine import GlobalEngine
 from truepair.errors import InputError
 from truepair.methods import build_method
 from truepair.methods.truepair import method as truepair_method
+from truepair.methods.truepair import teacher
 from truepair.methods.truepair.teacher import TeacherVectors
 from truepair.training.setup import Setup
 
@@ -68,7 +69,7 @@ def test_without_augmentation_the_targets_are_the_same(tiny, tmp_path):
 
 def test_where_vectors_do_not_fit_each_batch_is_encoded_anew(tiny, tmp_path, monkeypatch):
     kept = fit(tiny, tmp_path / "kept", unaltered())
-    monkeypatch.setattr(truepair_method, "KEPT", 0.0)
+    monkeypatch.setattr(teacher, "KEPT", 0.0)
     anew = fit(tiny, tmp_path / "anew", unaltered())
     for ours, theirs in zip(anew.metrics, kept.metrics, strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)

@@ -67,12 +67,18 @@ def test_the_estimated_share_is_shown_where_the_method_makes_one(runs, tmp_path)
     result = json.loads((run / "result.json").read_text())
     assert "mismatch_share" not in result  # 24 images are too few for linear models
     plain = read_report(run)
-    assert "Linear models" not in summary(plain) and facts(plain, [])["mismatch_share"] is None
+    assert "linear models" not in summary(plain) and facts(plain, [])["mismatch_share"] is None
     estimate = {"share": 0.412, "low": 0.3, "high": 0.55, "error": 0.01, "quantile": 0.4}
     (run / "result.json").write_text(json.dumps(result | {"mismatch_share": estimate}))
     report = read_report(run)
-    assert "estimate that 41.2 % of them are mismatched (95 % interval 30–55 %)" in summary(report)
+    told = "By the estimate of linear models that have not seen the pairs, 41.2 % of the pairs are mismatched"
+    assert f"{told} (95 % interval 30–55 %)" in summary(report)
     assert facts(report, [])["mismatch_share"] == estimate
+    by_network = {"mismatch_share": estimate, "mismatch_share_by": "the network of the first stage"}
+    (run / "result.json").write_text(json.dumps(result | by_network))
+    report = read_report(run)
+    assert "By the estimate of the network of the first stage, 41.2 %" in summary(report)
+    assert by_network.items() <= facts(report, []).items()
     (run / "result.json").write_text(json.dumps(result | {"mismatch_share": {"share": 0.4}}))
     with pytest.raises(RunFolderError, match=r"result\.json: mismatch_share is no estimate"):
         read_report(run)

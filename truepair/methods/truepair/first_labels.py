@@ -168,10 +168,14 @@ class PairVectors(InputVectors):
         return judged, copies, CrossFittedCCA(images, texts, groups, temperature=temperature, seed=0)
 
 
-def share_by_network(memory: CorrespondenceMemory) -> Estimate:
-    """π by the probabilities of the pairs, and of synthetic mismatches, as a network has last seen them."""
+def share_by_network(memory: CorrespondenceMemory, judged: Tensor) -> Estimate:
+    """π by the probabilities of the judged pairs, and of synthetic mismatches, as a network has last seen them.
+
+    The other pairs share their captions, and with these the probability: they all look mismatched.
+    """
     seen, synthetic = (
-        torch.logit(memory.read(name).double(), eps=CERTAIN).numpy() for name in ("seen_probability", "synthetic")
+        torch.logit(memory.read(name)[judged].double(), eps=CERTAIN).numpy()
+        for name in ("seen_probability", "synthetic")
     )
     return estimate_share(seen, synthetic)
 

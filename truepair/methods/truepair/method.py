@@ -19,7 +19,6 @@ from torch import Tensor
 from truepair.correspondence import CorrespondenceMemory, matching_probability, synthetic_probability
 from truepair.correspondence.division import HALF, Part
 from truepair.correspondence.mixture_proportion import Estimate, auroc_among
-from truepair.device import memory_of
 from truepair.errors import InputError, TooLargeError
 from truepair.losses import active_complementary, batch_distillation
 from truepair.methods.base import BatchLoss, EpochPosition, Forward, Method, Stage
@@ -28,12 +27,12 @@ from truepair.methods.truepair.credits import by_groups, running_mean, uppermost
 from truepair.methods.truepair.first_labels import PairVectors, share_by_network
 from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 from truepair.methods.truepair.partners import partner_loss, propose
-from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers, TeacherVectors, vectors_by
+from truepair.methods.truepair.teacher import AuxiliaryTeachers, Teachers, TeacherVectors, vectors_by, vectors_fit
 
 logger = logging.getLogger(__name__)
 
 SHARE = "first_share"  # note: π of the held-out first labels, where they are taken
-ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not
+ESTIMATE = "estimate"  # note: that of π by the linear models, whether their labels are taken or not; or by a network
 SYNTHETIC = "synthetic_odds"  # note: (N,) mean log odds of synthetic mismatches, one of each image an epoch
 LINEAR = "linear_odds"  # note: (N,) their odds, where they may still count
 JUDGED = "judged"  # note: (N,) bool, which pairs they could judge, where their labels are taken or may still count
@@ -49,10 +48,6 @@ BEYOND = 0.05
 """Share of the pairs that may be disbelieved beyond the upper end of the interval of π. Without this limit it was 0.05
 at most, of products and photographs at 20 to 60 % but for the first epochs, and of drawings, whose captions resemble
 each other, 0.2 to 0.6 at 0 to 40 %."""
-
-KEPT = 0.25
-"""Share of the memory of the machine that vectors by the teachers may take; where all pairs need more, each batch is
-encoded anew."""
 
 PIECE = 0.8
 """Epochs of each stage before the last one, in units of those of the last one."""
@@ -171,8 +166,7 @@ class TruePair(Method):
 
     def keep_vectors(self, forward: Forward, images: Tensor, texts: Tensor, memory: CorrespondenceMemory) -> None:
         """Those of all pairs, if they fit."""
-        needed, held = 4 * memory.count * (images.shape[1] + texts.shape[1]), memory_of()
-        if held is not None and needed > KEPT * held:
+        if not vectors_fit(memory.count, images.shape[1] + texts.shape[1]):
             return
         self.taught = self.taught or TeacherVectors(memory.count)
         self.taught.add(forward.batch.ids.cpu(), images, texts)
@@ -261,7 +255,7 @@ class TruePair(Method):
         These take the matched pairs that they cannot see for mismatched ones. The network has believed none of these,
         so that what it tells of them is not known by heart.
         """
-        linear, found = self.mismatch_share(memory), share_by_network(memory)
+        linear, found = self.mismatch_share(memory), share_by_network(memory, memory.noted(JUDGED))
         assert linear is not None
         if found.high < linear.low:
             memory.note(ESTIMATE, torch.tensor(astuple(found), dtype=torch.float64))
@@ -285,6 +279,9 @@ class TruePair(Method):
 
     def mismatch_share(self, memory: CorrespondenceMemory) -> Estimate | None:
         return Estimate(*memory.noted(ESTIMATE).tolist()) if memory.has_noted(ESTIMATE) else None
+
+    def share_estimated_by(self, memory: CorrespondenceMemory) -> str:
+        return "the network of the first stage" if memory.has_noted(ANEW) else super().share_estimated_by(memory)
 
     def refine(self, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         """y = σ(z), z the mean of logit p̂ over all updates so far; or y ← β y + (1 − β) p̂, and at first y ← p̂.

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from truepair.device import memory_of
 from truepair.engines.similarity import ScoringEngine
 from truepair.methods.auxiliary import AuxiliaryNetworks, ParameterGroups
 from truepair.methods.base import EpochPosition, Forward
@@ -16,6 +17,10 @@ from truepair.methods.truepair.options import TEACHERS, TruePairConfig
 
 START = 4
 """Of the steps done so far the average looks back at most at a fourth: it begins with the first and forgets it soon."""
+
+KEPT = 0.25
+"""Share of the memory of the machine that vectors by the teachers may take; where all pairs need more, each batch is
+encoded anew."""
 
 
 class Teachers(nn.Module):
@@ -60,6 +65,12 @@ class TeacherVectors:
     def similarity(self, rows: Tensor, device: torch.device) -> Tensor:
         """The mean similarity of the teachers, images × texts, of n pairs, (n, n)."""
         return self.images[rows].to(device) @ self.texts[rows].to(device).T
+
+
+def vectors_fit(count: int, dimensions: int) -> bool:
+    """Whether `TeacherVectors` of so many pairs, of both sides together so long, may be kept in memory."""
+    held = memory_of()
+    return held is None or 4 * count * dimensions <= KEPT * held
 
 
 def vectors_by(teachers: Teachers, forward: Forward) -> tuple[Tensor, Tensor]:

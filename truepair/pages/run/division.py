@@ -13,6 +13,7 @@ from truepair.data.open import is_drawn, load
 from truepair.data.pairs import Array, BoolArray, Images
 from truepair.errors import RunFolderError
 from truepair.methods import learns_from_labels, shown_fields
+from truepair.methods.base import LINEAR_MODELS
 from truepair.pages.kit.pictures import pixels_of
 from truepair.pages.run.epochs import PARTS, Epoch, epoch_of, read_records
 from truepair.pages.run.indicators import Indicator, indicators_of
@@ -101,6 +102,7 @@ class DivisionReport:
         ordered_by: what the examples of each part are ordered by: `uncertainty` or `belief`.
         examples: of each part the lowest and the highest.
         estimate: of the share of mismatched pairs, where the run is finished and its method makes one.
+        estimated_by: whose estimate that is.
     """
 
     path: Path
@@ -113,6 +115,7 @@ class DivisionReport:
     ordered_by: str = "belief"
     examples: tuple[Example, ...] = ()
     estimate: Estimate | None = None
+    estimated_by: str = LINEAR_MODELS
 
     @property
     def pairs(self) -> int | None:
@@ -168,7 +171,7 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
         method=method,
         finished=folder.finished,
         epochs=tuple(map(epoch_of, records)),
-        estimate=read_estimate(folder),
+        **estimate_of(folder),
     )
     if not folder.pairs.exists():
         return report
@@ -184,13 +187,19 @@ def read_report(run: Path | str, *, name: str | None = None, pictures: bool = Tr
     )
 
 
-def read_estimate(folder: RunFolder) -> Estimate | None:
-    """Raises RunFolderError: the figures of a finished run are damaged."""
-    found = folder.read_result().get("mismatch_share") if folder.finished else None
+def estimate_of(folder: RunFolder) -> dict[str, Any]:
+    """Estimate and whose it is, of a run that has one.
+
+    Raises:
+        RunFolderError: the figures of a finished run are damaged.
+    """
+    result = folder.read_result() if folder.finished else {}
+    found = result.get("mismatch_share")
     if found is None:
-        return None
+        return {}
     try:
-        return Estimate(**{name: float(value) for name, value in found.items()})
+        estimate = Estimate(**{name: float(value) for name, value in found.items()})
+        return {"estimate": estimate, "estimated_by": str(result.get("mismatch_share_by", LINEAR_MODELS))}
     except (AttributeError, TypeError, ValueError) as error:
         raise RunFolderError(
             f"{folder.result}: mismatch_share is no estimate ({error}); restore it from a copy"

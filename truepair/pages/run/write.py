@@ -127,8 +127,8 @@ def summary(report: DivisionReport) -> str:
     if report.estimate is not None:
         span = percent_span(report.estimate.low, report.estimate.high)
         text += (
-            f" Linear models that have not seen the pairs estimate that {percent(report.estimate.share)} of them are "
-            f"mismatched (95 % interval {span})."
+            f" By the estimate of {report.estimated_by}, {percent(report.estimate.share)} of the pairs are mismatched "
+            f"(95 % interval {span})."
         )
     if report.about_labels:
         text += (
@@ -149,6 +149,7 @@ def facts(report: DivisionReport, figure_names: list[str]) -> dict[str, Any]:
         "pairs": report.pairs,
         "mismatch_rate": report.mismatch_rate,
         "mismatch_share": None if report.estimate is None else asdict(report.estimate),
+        "mismatch_share_by": None if report.estimate is None else report.estimated_by,
         "epochs": [asdict(epoch) for epoch in report.epochs],
         "indicators": [indicator_facts(indicator, report) for indicator in report.indicators],
         "examples": [

@@ -169,8 +169,13 @@ def origin(records: list[Record], example: str, remark: str) -> str:
     shown = next((record for record in records if record["cell"]["method"] == example), records[0])
     return (
         f"{counted(len(records), 'run')} on `{shown['cell']['data']}`, {of_seeds(seeds)}{remark}, {dates}, {hours:.1f} "
-        f"hours of training in all, on one CPU thread a run. One of them: `{shown['command']}`."
+        f"hours of training in all, on one CPU thread a run. One of them: `{runnable(shown['command'])}`."
     )
+
+
+def runnable(command: str) -> str:
+    """What to type: `truepair train` wants a folder for the run as well."""
+    return f"{command} --out RUN" if command.startswith("truepair train ") else command
 
 
 def stopped(diverged: Sequence[Record]) -> list[str]:
