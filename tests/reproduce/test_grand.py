@@ -8,6 +8,7 @@ import pytest
 from truepair.reproduce.cells import Cell, Context, Places
 from truepair.reproduce.records import kept_in_warm_up
 from truepair.reproduce.render.grand import Gap, costs, coverage, figures_table, grand, page_of, rank
+from truepair.reproduce.render.grand_local import local_engines
 from truepair.reproduce.render.markdown import of_warm_up
 from truepair.reproduce.tables import Filled, Section, Table, read_specs
 from truepair.reproduce.training import training_cells
@@ -61,6 +62,9 @@ def test_methods_are_ranked_over_what_all_of_them_have_and_the_oracle_is_not():
     few = [r for r in SOME if not (r["cell"]["method"] == "c" and r["cell"]["noise"] != 0.2)]
     found = rank(few)
     assert set(found.ranks) == {"a", "b"} and found.unranked == ["c"] and found.chance is None
+    assert found.gaps["c"].runs == 2, "its distance is told all the same"
+    text = grand(Section("x", "x", ["grand"], "grand"), filled(few))
+    assert "| third | – | -150.0 | 2 | 0.500, not told apart |" in text and "Not ranked" in text
     assert rank([SOME[0]]) is None
 
 
@@ -91,15 +95,16 @@ def test_costs_are_medians_of_processor_time_where_it_is_known():
     costly = [{**each, "training_seconds": 9000.0, "cpu_seconds": 360.0} for each in SOME]
     assert "2.0 core-hours of training" in coverage(filled(costly))
     one = [{**SOME[0], "training_seconds": 60.0 * minutes} for minutes in (1, 2, 30)]
-    assert costs({"a": "A"}, one).splitlines()[-1] == "| A | 2.0 |"
+    assert costs({"a": "A"}, one, [*one, *one]).splitlines()[-1] == "| A | 2.0 | 1.1 |"
 
 
 def test_costs_of_runs_with_openblas_stand_apart():
     one = [{**SOME[0], "training_seconds": 60.0 * minutes} for minutes in (3, 5)]
     fast = [{**each, "preloaded": ["libopenblas.so.0"], "training_seconds": 120.0} for each in one]
     other = [{**each, "preloaded": ["libjemalloc.so.2"]} for each in one]
-    text = costs({"a": "A"}, [*fast, *one, *other]).splitlines()
-    assert text[0] == "| | `flickr8k` | `flickr8k`, OpenBLAS |" and text[2:] == ["| A | 4.0 | 2.0 |"]
+    runs = [*fast, *one, *other]
+    text = costs({"a": "A"}, runs, runs).splitlines()
+    assert text[0] == "| | `flickr8k` | `flickr8k`, OpenBLAS | hours |" and text[2:] == ["| A | 4.0 | 2.0 | 0.3 |"]
 
 
 def test_cells_say_how_many_seeds_they_have_and_kinds_have_columns():
@@ -225,3 +230,18 @@ def test_runs_of_the_smaller_tables_are_not_trained_again():
     own = {cell.command for cell in tables["grand"].cells}
     for name in tables["grand"].reuses:
         assert own & {cell.command for cell in tables[name].cells}, name
+
+
+def test_local_engines_stand_apart_and_say_how_small_they_are():
+    def local(engine, method, value, **more):
+        made = record(method, 0.4, 0, value, data="fashion_precomp", engine=engine, epochs=16)
+        return made | more
+
+    each = [local(engine, "a", value) for engine, value in (("sgr", 230.0), ("saf", 240.0))]
+    each = [run | {"result": {**run["result"], "pairs": 3000}} for run in each]
+    both = local("sgraf", "a", 250.0, command="truepair evaluate one other fashion_precomp --images 500")
+    heading, shown = local_engines(TITLES, [*SOME, *each, both, local("sgraf", "b", 245.0)])
+    assert "trained on 3,000 pairs, scored on 500 test images, 16 epochs" in heading
+    assert shown.splitlines()[0] == "| | SGR | SAF | both (SGRAF) |"
+    assert shown.splitlines()[2:] == ["| first | 230.0 (1) | 240.0 (1) | 250.0 (1) |", "| second | – | – | 245.0 (1) |"]
+    assert local_engines(TITLES, SOME) == []

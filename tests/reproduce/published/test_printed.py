@@ -37,6 +37,14 @@ def test_rows_hold_what_is_printed():
     assert row.figures == {"i2t_map": 0.435, "t2i_map": 0.4}
 
 
+def test_rows_that_were_read_with_a_guess_are_doubtful_and_repeated_ones_are_not():
+    doubts = {name: [row.doubt for row in printed_table(name).rows] for name in ("gsc-5", "disncl-5")}
+    assert [doubt[:16] for doubt in doubts["gsc-5"]] == ["variant doubtful", "variant inferred", "variant doubtful", ""]
+    assert sum(row.unclear for row in all_rows()) == 11 and any(doubts["disncl-5"])
+    sound = [row for row in all_rows() if row.checks.startswith(("ok; restates", "ok; same", "ok; the text"))]
+    assert len(sound) > 20 and not any(row.doubt for row in sound)
+
+
 def test_figures_are_in_their_ranges_and_recall_grows():
     for row in all_rows():
         found = row.figures

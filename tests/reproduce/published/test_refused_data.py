@@ -76,6 +76,12 @@ def test_features_of_whole_pictures_are_refused(f30k):
     assert f"{f30k}/dev_ims.npy has the shape (1014, 2); expected images × regions × width" in refusal(f30k)
 
 
+def test_splits_of_other_networks_are_refused(f30k):
+    np.save(f30k / "dev_ims.npy", np.zeros((1014, 1, 3), np.float16))
+    said = refusal(f30k)
+    assert f"{f30k}/dev_ims.npy has 1 × 3 numbers an image, {f30k}/train_ims.npy 1 × 2; expected the same" in said
+
+
 def test_a_path_that_is_not_there_says_where_the_data_of_the_rows_come_from(tmp_path):
     said = refusal(tmp_path / "f30k_precomp", methods=["CRCL"])
     assert f"{tmp_path}/f30k_precomp does not exist; expected the folder of a data set" in said

@@ -56,6 +56,15 @@ def test_a_table_is_run_once_and_shown_beside_what_is_printed(quick, tmp_path, c
     assert said in shown and said in (out / "crcl-1.md").read_text()
     stamp = (out / "crcl-1.jsonl").stat().st_mtime_ns
     assert main(words) == 0 and (out / "crcl-1.jsonl").stat().st_mtime_ns == stamp
+    # Another seed is of the same row; with other options it has no mean with this one.
+    second = {**record, "name": "f30k-0.4-crcl-seed1", "cell": {**record["cell"], "seed": 1}}
+    second["command"] = record["command"].replace("--seed 0", "--seed 1")
+    for options, exit_code in (("", 0), (" --noise-index f30k_precomp_0.4-0123.npy", 2)):
+        of_seed = {**second, "command": second["command"] + options}
+        (out / "crcl-1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (record, of_seed)))
+        capsys.readouterr()
+        assert main(words) == exit_code
+    assert "f30k-0.4-crcl-seed1 (truepair train" in (said := capsys.readouterr().err) and "they have no mean" in said
     # Another version's run is marked; a record of other options is refused.
     (out / "crcl-1.jsonl").write_text(json.dumps({**record, "truepair": "0.0"}) + "\n")
     capsys.readouterr()

@@ -52,12 +52,19 @@ class GrandRun:
 
 
 def grand_page(
-    runs: Sequence[GrandRun], *, total: int, ranks: Mapping[str, float], distance: float, blocks: int, diverged: int = 0
+    runs: Sequence[GrandRun],
+    *,
+    total: int,
+    ranks: Mapping[str, float],
+    distance: float,
+    blocks: int,
+    diverged: Sequence[float] = (),
 ) -> str:
     """The page.
 
     Args:
-        total: runs that there should be; `diverged`: those that are there and have no figures.
+        total: runs that there should be.
+        diverged: minutes of each of those that are there and have no figures.
         ranks: method → mean rank, the best first; empty where nothing can be compared.
         distance: critical difference of these.
         blocks: how many conditions they are over.
@@ -66,12 +73,12 @@ def grand_page(
     digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
         "grand/page.html",
-        there=len(runs) + diverged,
+        there=len(runs) + len(diverged),
         total=total,
-        diverged=diverged,
+        diverged=len(diverged),
         versions=sorted({run.version for run in runs}),
         methods=len({run.method for run in runs}),
-        hours=sum(run.minutes for run in runs) / 60,
+        hours=sum([*(run.minutes for run in runs), *diverged]) / 60,
         ranks=rank_chart(ranks, distance) if ranks else "",
         blocks=blocks,
         warm_up=any(run.warm_up for run in runs),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from truepair.errors import InputError, TruepairError
 from truepair.files import write_text_atomically
-from truepair.reproduce.cells import Places
+from truepair.reproduce.cells import Cell, Places
 from truepair.reproduce.published.compare import comparison, comparison_page
 from truepair.reproduce.published.configurations import Configuration, configuration_of
 from truepair.reproduce.published.data_sets import NoDataSet, find_sources, read_data_sets
@@ -18,6 +19,8 @@ from truepair.reproduce.published.runs import Plan, plans
 from truepair.reproduce.published.weights import SIZES, Weights, find_weights
 from truepair.reproduce.records import read_records
 from truepair.reproduce.runner import Engine, missing_cells, run_cells
+
+SEED = re.compile(r"--seed \d+")
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,25 @@ def show_plan(ready: Sequence[Plan], left: LeftOut, seeds: Sequence[int]) -> str
     return "\n".join([*lines, "", *remarks, *weights, *left.lines])
 
 
+def check_alike(cells: Sequence[Cell], records: Path) -> None:
+    """Raises InputError: seeds of one row, of the records and those to come, are of other commands but for the seed."""
+    kept = [(record["name"], record["cell"], record["command"]) for record in read_records(records)]
+    first: dict[tuple[str, ...], tuple[str, str]] = {}
+    for name, facts, command in [*kept, *((cell.name, cell.facts, cell.command) for cell in cells)]:
+        row = tuple(str(facts[fact]) for fact in ("data", "method", "noise"))
+        known, like = first.setdefault(row, (name, command))
+        if SEED.sub("", like) != SEED.sub("", command):
+            raise InputError(
+                f"{records}: {name} ({command}) is of other options than {known} ({like}), so that they have no mean; "
+                "give another --out, or delete the lines of the record"
+            )
+
+
 def reproduce(table: PrintedTable, asked: Asked) -> str:
     """Run what is missing, keep `TABLE.jsonl` and `TABLE.md` in the folder `out`; the comparison.
 
     Raises:
-        InputError: as `planned`, or a record is of another command.
+        InputError: as `planned`, or a record is of another command or of other options than its row.
         TruepairError: a row failed; says where the others are.
     """
     ready, left = planned(table, asked)
@@ -137,6 +154,7 @@ def reproduce(table: PrintedTable, asked: Asked) -> str:
     cells = {cell.name: cell for seed in asked.seeds for plan in ready for cell in plan.cells([seed])}
     places, failed = Places(Path(), asked.out / "runs"), None
     missing_cells([*cells.values()], records)  # or a refusal, before anything is written
+    check_alike([*cells.values()], records)
     try:
         run_cells([*cells.values()], records, places, jobs=asked.jobs, engine=asked.engine)
     except TruepairError as error:

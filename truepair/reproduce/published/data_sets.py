@@ -96,6 +96,8 @@ class DataSet:
                 self._check_split(source, split, images, captions)
             else:
                 self._check_pairs(source, split, images)
+        if self.layout == "precomp":
+            self._check_sizes(source)
         if (path := self.vocabulary(source)) is not None and (found := len(Vocabulary.read(path))) != self.words:
             raise InputError(
                 f"{path} has {found:,} words; expected {self.words:,}, as in the published {self.folder}. Take the "
@@ -115,6 +117,18 @@ class DataSet:
         self._check_repeats(array, images)
         either = f"{texts.with_suffix('.txt')} (or .tsv)"
         self._check_count(texts, either, lambda: count_lines(texts), {captions}, "lines", f"{captions:,} captions")
+
+    def _check_sizes(self, folder: Path) -> None:
+        """Regions and their width are those of one network in all splits."""
+        first, *others = (folder / f"{split}_ims.npy" for split in self.splits)
+        expected = map_npy(first).shape[1:]
+        for array in others:
+            if (found := map_npy(array).shape[1:]) != expected:
+                of_each, of_first = (" × ".join(map(str, shape)) for shape in (found, expected))
+                raise InputError(
+                    f"{array} has {of_each} numbers an image, {first} {of_first}; expected the same regions × width in "
+                    f"all splits, as in the published {self.folder}. {OTHER_PROTOCOL}"
+                )
 
     def _check_repeats(self, path: Path, images: int) -> None:
         """Where there is a row a caption, those of an image must be equal; some images are looked at."""

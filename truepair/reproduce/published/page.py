@@ -18,7 +18,8 @@ from truepair.reproduce.render.markdown import table
 def check_of_print() -> str:
     """Counts, then sums, rows printed twice, doubtful figures, and contradictions."""
     sums, twice, cells = wrong_sums(), repeated_rows(), contradictions()
-    others = [row for row in all_rows() if row.doubt and row not in sums and row not in twice]
+    unclear = [row for row in all_rows() if row.unclear]
+    others = [row for row in all_rows() if row.doubt and row not in (*sums, *twice, *unclear)]
     rows = list(all_rows())
     figures = sum(len(row.figures) for row in rows)
     across = sum(len(cell.papers) > 1 for cell in cells)
@@ -26,7 +27,8 @@ def check_of_print() -> str:
     parts = [
         f"{len(rows)} rows with {figures:,} figures in {len(read_printed())} tables of "
         f"{len({row.paper for row in rows})} papers: {len(sums)} sums are off, {len(twice)} rows have the figures of "
-        f"another cell, {len(others)} more are doubtful, and {len(cells)} cells (one method, data set and noise rate) "
+        f"another cell, {len(others)} more are doubtful, of {len(unclear)} it was inferred which parts they leave out, "
+        f"and {len(cells)} cells (one method, data set and noise rate) "
         f"are printed with different figures. {across} of these take in more than one paper, {captions} even where the "
         "table of shuffled images is left out.",
         "### Sums",
@@ -37,6 +39,8 @@ def check_of_print() -> str:
         row_table(twice, lambda row: row.checks.removeprefix("repeated").lstrip(": ")),
         "### Doubtful for other reasons",
         row_table(others, lambda row: row.checks.removeprefix("doubtful").lstrip(": ")),
+        "### Ablations whose rows are not told apart",
+        row_table(unclear, lambda row: row.doubt),
         "### Contradictions",
         "rSum of one method on one data set at one noise rate, by the tables that print it. Tables in one bracket "
         "print the same figures throughout.",

@@ -66,7 +66,14 @@ class PrintedRow:
     @property
     def doubt(self) -> str:
         """What is wrong with the row as printed; empty where nothing is known to be."""
-        return "" if self.checks == "ok" or self.checks.startswith("ok; ") else self.checks
+        told = self.checks.removeprefix("ok; ")
+        sound = told == "ok" or (told != self.checks and not told.startswith(VARIANT))
+        return "" if sound else told
+
+    @property
+    def unclear(self) -> bool:
+        """Which parts the row leaves out is not said where the figures are: its marks were lost."""
+        return self.doubt.startswith(VARIANT)
 
     @property
     def sum_difference(self) -> float:
@@ -74,6 +81,9 @@ class PrintedRow:
         if "rsum" not in self.figures:
             return 0.0
         return round(self.figures["rsum"] - sum(self.figures[name] for name in RECALLS), 2)
+
+
+VARIANT = "variant "  # inferred or doubtful: which parts a row of an ablation leaves out
 
 
 @dataclass(frozen=True)

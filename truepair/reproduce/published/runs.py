@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,12 +102,11 @@ class Plan:
         runs = []
         for network in self.configuration.networks:
             path = places.runs / self.run_name(network, seed)
-            with alone(path):
-                try:
-                    runs.append(train(str(self.source), self.words(network, seed), path))
-                except DivergedError as error:
-                    runs.append(RunFolder(path))
-                    return {**told(error, path), "runs": [run.path.name for run in runs], **cost_of(runs)}
+            try:
+                runs.append(train(str(self.source), self.words(network, seed), path))
+            except DivergedError as error:
+                runs.append(RunFolder(path))
+                return {**told(error, path), "runs": [run.path.name for run in runs], **cost_of(runs)}
         if self.data.layout == "labelled":
             test = json.loads(runs[0].result.read_text(encoding="utf-8"))["test"]
             scored: Record = {"figures": {"i2t_map": test["map_i2t"], "t2i_map": test["map_t2i"]}}
@@ -147,15 +144,6 @@ class Plan:
 def digest_of(path: Path) -> str:
     """SHA-256 of a file."""
     return hashlib.sha256(read_file(path)).hexdigest()
-
-
-@contextmanager
-def alone(run: Path) -> Iterator[None]:
-    """Within the block no other row trains this run; whoever comes second waits, and finds it finished."""
-    run.parent.mkdir(parents=True, exist_ok=True)
-    with run.with_name(f".{run.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def plans(

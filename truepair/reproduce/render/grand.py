@@ -12,6 +12,7 @@ from truepair.reproduce.cells import Record
 from truepair.reproduce.missing import core_hours
 from truepair.reproduce.records import figure_of, kept_in_warm_up, of_older_version, seconds_of
 from truepair.reproduce.render.critical import SURE, critical_difference, friedman_chance, not_told_apart
+from truepair.reproduce.render.grand_local import local_engines
 from truepair.reproduce.render.markdown import (
     DIVERGED,
     NONE,
@@ -54,7 +55,7 @@ def page_of(shown: Filled) -> str:
     return grand_page(
         [run_of(titles, record) for record in shown.records],
         total=len(shown.table.cells),
-        diverged=len(shown.diverged),
+        diverged=[seconds_of(record) / 60 for record in shown.diverged],
         ranks={titles[name]: value for name, value in found.ranks.items()} if found else {},
         distance=found.distance if found else 0.0,
         blocks=len(found.blocks) if found else 0,
@@ -115,7 +116,7 @@ class Ranking:
         chance: p of Friedman's test; None for fewer than three methods or two blocks.
         distance: Nemenyi's critical difference.
         groups: methods that it does not tell apart.
-        gaps: method → its distance from the best, of all but that one.
+        gaps: method → its distance from the best, of all but that one, ranked or not.
         unranked: methods with too few runs.
     """
 
@@ -143,14 +144,12 @@ def grand(section: Section, shown: Filled) -> str:
             if here:
                 stops = {(run["cell"]["method"], condition_of(run)) for run in shown.diverged}
                 parts += [f"**`{source}`, {what}:**", figures_table(titles, here, figure, digits, older, stops)]
-    local = [record for record in shown.records if engine_of(record) == "sgraf"]
-    if local:
-        parts += ["**`fashion_precomp`, SGRAF (one SGR and one SAF run together), 40 %, test rSum:**"]
-        parts += [figures_table(titles, local, RSUM, 1, older)]
     if (ranking := rank(of_global)) is not None:
         parts += ranking_text(titles, ranking)
     of_both = OPENBLAS if any(map(with_openblas, of_global)) else ""
-    return "\n\n".join([*parts, f"{COSTS}{of_both}:", costs(titles, of_global)])
+    parts += [f"{COSTS}{of_both}, and hours of all runs there are, those of SGR and SAF included:"]
+    parts += [costs(titles, of_global, [*shown.records, *shown.diverged])]
+    return "\n\n".join([*parts, *local_engines(titles, shown.records)])
 
 
 def coverage(shown: Filled) -> str:
@@ -249,7 +248,7 @@ def rank(records: Sequence[Record]) -> Ranking | None:
     best = next(iter(ranks))
     gaps = {
         name: [found[name][run] - found[best][run] for run in sorted(found[name].keys() & found[best].keys())]
-        for name in ranks
+        for name in [*ranks, *(set(found) - set(ranks))]
         if name != best
     }
     gaps = {name: gap for name, gap in gaps.items() if gap}
@@ -270,13 +269,10 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
     """A row a method, and what the tests say."""
     best = next(iter(found.ranks))
     rows = [[titles[best], f"{found.ranks[best]:.2f}", "", "", ""]]
-    for name, rank in found.ranks.items():
-        if (gap := found.gaps.get(name)) is not None:
-            said = f"{gap.chance:.3f}" if gap.chance >= 0.001 else "< 0.001"
-            said += "" if gap.chance < SURE else ", not told apart"
-            rows.append([titles[name], f"{rank:.2f}", f"{gap.mean:+.1f}", str(gap.runs), said])
-        elif name != best:
-            rows.append([titles[name], f"{rank:.2f}", "–", "0", "–"])
+    ranked = [(name, f"{rank:.2f}") for name, rank in found.ranks.items() if name != best]
+    by_gap = sorted(found.unranked, key=lambda name: -found.gaps[name].mean if name in found.gaps else 0.0)
+    ranked += [(name, "–") for name in by_gap]
+    rows += [[titles[name], rank, *told(found.gaps.get(name))] for name, rank in ranked]
     where = ", ".join(
         f"`{data}` {percent(rate)}{'' if kind == 'caption' else ' ' + KINDS[kind]}" for data, kind, rate in found.blocks
     )
@@ -288,25 +284,42 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
         f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}); a "
         f"method's figure is its mean over seeds. *Difference* is from {titles[best]}, the mean over all runs of one "
         "condition and seed that both have, also of other conditions; *p* is that of Wilcoxon's signed-rank test of "
-        "these, two-sided, with Holm's correction.",
+        "these, two-sided, with Holm's correction; it takes the runs for independent, though seeds of one condition are "
+        "alike.",
         table(["", "mean rank", "difference", "runs", "p"], rows),
         f"{friedman}Critical difference of mean ranks (Nemenyi, 5 %): {found.distance:.2f}. {apart}"
         + (f" Not ranked, with too few runs: {left}." if left else ""),
     ]
 
 
-def costs(titles: Mapping[str, str], records: Sequence[Record]) -> str:
-    """Methods × sources, median minutes of a run: those with OpenBLAS apart."""
+def told(gap: Gap | None) -> list[str]:
+    """Difference, number of runs and p."""
+    if gap is None:
+        return ["–", "0", "–"]
+    said = f"{gap.chance:.3f}" if gap.chance >= 0.001 else "< 0.001"
+    return [f"{gap.mean:+.1f}", str(gap.runs), said + ("" if gap.chance < SURE else ", not told apart")]
+
+
+def costs(titles: Mapping[str, str], records: Sequence[Record], every: Sequence[Record]) -> str:
+    """Methods × sources, median minutes of a run: those with OpenBLAS apart; and hours of every run."""
+    hours: dict[str, float] = defaultdict(float)
+    for record in every:
+        hours[record["cell"]["method"]] += seconds_of(record) / 3600
     minutes: dict[tuple[bool, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         cell = record["cell"]
         minutes[with_openblas(record), cell["data"]][cell["method"]].append(seconds_of(record) / 60)
     columns = sorted(minutes, key=lambda column: column[0])  # in the order in which sources come
     rows = [
-        [title, *(f"{statistics.median(found):.1f}" if (found := minutes[at].get(name)) else "–" for at in columns)]
+        [
+            title,
+            *(f"{statistics.median(found):.1f}" if (found := minutes[at].get(name)) else "–" for at in columns),
+            f"{hours[name]:.1f}",
+        ]
         for name, title in titles.items()
     ]
-    return table(["", *(f"`{source}`" + ", OpenBLAS" * apart for apart, source in columns)], rows)
+    sources = [f"`{source}`" + ", OpenBLAS" * apart for apart, source in columns]
+    return table(["", *sources, "hours"], rows)
 
 
 def with_openblas(record: Record) -> bool:
