@@ -284,8 +284,8 @@ def ranking_text(titles: Mapping[str, str], found: Ranking) -> list[str]:
         f"**Mean ranks by test rSum** over the {len(found.blocks)} conditions that all of these have ({where}); a "
         f"method's figure is its mean over seeds. *Difference* is from {titles[best]}, the mean over all runs of one "
         "condition and seed that both have, also of other conditions; *p* is that of Wilcoxon's signed-rank test of "
-        "these, two-sided, with Holm's correction; it takes the runs for independent, though seeds of one condition are "
-        "alike.",
+        "these, two-sided, with Holm's correction; it takes the runs for independent, though seeds of one condition "
+        "are alike.",
         table(["", "mean rank", "difference", "runs", "p"], rows),
         f"{friedman}Critical difference of mean ranks (Nemenyi, 5 %): {found.distance:.2f}. {apart}"
         + (f" Not ranked, with too few runs: {left}." if left else ""),
