@@ -20,7 +20,7 @@ def local_engines(titles: Mapping[str, str], records: Sequence[Record]) -> list[
         return []
     facts = here[0]["cell"]
     trained = sorted({record["result"]["pairs"] for record in here if "pairs" in record["result"]})
-    words = next((record["command"].split() for record in here if "--images" in record["command"]), [])
+    words: list[str] = next((record["command"].split() for record in here if "--images" in record["command"]), [])
     scored = f", scored on {words[words.index('--images') + 1]} test images" if words else ""
     of = f", trained on {' and '.join(f'{count:,}' for count in trained)} pairs" if trained else ""
     head = (
