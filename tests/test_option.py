@@ -49,6 +49,7 @@ class WithTerms(Options):
     kind: Literal["a", "b", "none"] = option("a", "which term")
     term_weight: float = option(1.0, "its weight", least=0, idle={"kind": ("none",)})
     curve: float = option(2.0, "its curve", idle={"kind": ("b", "none"), "term_weight": (0,)})
+    drawn: int = option(1, "what both read", idle_together={"kind": ("b", "none"), "term_weight": (0,)})
 
 
 def test_options_without_effect_are_named_with_what_takes_it_from_them():
@@ -60,4 +61,6 @@ def test_options_without_effect_are_named_with_what_takes_it_from_them():
     assert idle(kind="none", term_weight=0.5) == [("term_weight", "kind")]
     assert idle(kind="none", term_weight=0.0) == []  # both leave the term out
     assert idle(term_weight=0.0, curve=3.0) == [("curve", "term_weight")]
+    assert idle(kind="b", term_weight=0.0, drawn=2)[-1] == ("drawn", "kind")
+    assert idle(kind="b", drawn=2) == idle(term_weight=0.0, drawn=2) == []  # only both together
     assert [*idle_beside(WithTerms(kind="none"), ())] == []  # of those that are not asked about, nothing is said

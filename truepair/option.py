@@ -21,8 +21,8 @@ def option(default: T, about: str, **more: Any) -> T:
     Args:
         about: its `help`.
         more: its bounds (above and below leave the bound out, least and most do not), `idle` (name of another option of
-            the same dataclass → its values beside which this one has no effect), and what else is to be given its
-            metadata.
+            the same dataclass → its values beside which this one has no effect), `idle_together` (the same, but where
+            all of these hold), and what else is to be given its metadata.
     """
     return field(default=default, metadata={"help": about, **more})
 
@@ -57,6 +57,9 @@ def idle_beside(options: Any, names: Iterable[str]) -> Iterator[tuple[str, str]]
         for other, values in described[name].get("idle", {}).items():
             if getattr(options, other) in values:
                 yield name, other
+        together = described[name].get("idle_together", {})
+        if together and all(getattr(options, other) in values for other, values in together.items()):
+            yield name, next(iter(together))
 
 
 def within(value: float, bounds: Any) -> bool:

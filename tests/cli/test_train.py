@@ -281,6 +281,15 @@ CONTRADICTIONS = [
     ("disncl", "--disncl-soft-weight 0 --disncl-given-weight 0.2", "beside --disncl-soft-weight 0.0"),
     ("disncl", "--disncl-disentangle-weight 0 --disncl-balance 0.2", "beside --disncl-disentangle-weight 0.0"),
     ("ugncl", "--ugncl-kl-weight 0 --ugncl-divergence sum", "beside --ugncl-kl-weight 0.0"),
+    ("ugncl", "--ugncl-ranking-weight 0 --ugncl-ranking-total sum", "beside --ugncl-ranking-weight 0.0"),
+    ("disncl", "--disncl-disentangle-weight 0 --disncl-exclusive-weight 0.3", "beside --disncl-disentangle-weight 0.0"),
+    ("disncl", "--disncl-adversarial-weight 0 --disncl-exclusive-weight 0.3", "beside --disncl-adversarial-weight 0.0"),
+    (
+        "disncl",
+        "--disncl-disentangle-weight 0 --disncl-regularizer-weight 0 --disncl-adversarial-weight 2",
+        "--disncl-adversarial-weight has no effect beside --disncl-disentangle-weight 0.0",
+    ),
+    ("uot-rcl", "--uot-rcl-relation-weight 0 --uot-rcl-confident random", "beside --uot-rcl-relation-weight 0.0"),
     ("uot-rcl", "--uot-rcl-relation-weight 0 --uot-rcl-pair-weight 0.5", "beside --uot-rcl-relation-weight 0.0"),
 ]
 

@@ -13,7 +13,7 @@ import truepair
 from truepair.cli.options import add_options, given_options
 from truepair.methods import METHODS
 from truepair.reproduce.figures.figure import read_figures
-from truepair.reproduce.render.method_pages import changed, method_pages, row_of
+from truepair.reproduce.render.method_pages import changed, linked, method_pages, row_of
 from truepair.reproduce.report import PRINTED as PRINTED_TABLES
 from truepair.reproduce.tables import Filled, read_specs
 
@@ -51,6 +51,16 @@ def test_every_equation_has_its_function_and_every_table_named_exists(name):
                 assert option[1].replace("-", "_") in known
             elif re.fullmatch(r"[a-z]+-[0-9a-z-]+", word):
                 assert word in {*read_specs()[0], *read_figures()}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_links_of_equations_lead_to_the_line_of_the_function(name):
+    for place in truepair.as_printed(name).preset.equations.values():
+        path, line = re.search(r"\(\.\./\.\./(.*)#L(\d+)\)", linked(place)).groups()
+        function = place.rpartition(":")[2].rpartition(".")[2]
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
+        said = next(each for each in lines if not each.strip().startswith("@"))
+        assert re.match(rf"\s*(def|class) {function}\b", said), place
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -97,7 +107,8 @@ def test_every_option_of_a_method_that_the_documentation_names_is_one():
 
 
 def record(method, seed, rsum):
-    return {"cell": {"method": method, "seed": seed}, "result": {"test": {"rsum": rsum}}}
+    found = {"cell": {"method": method, "seed": seed}, "result": {"test": {"rsum": rsum}}}
+    return {**found, "command": f"truepair train x --method {method} --seed {seed}"}
 
 
 def test_differences_are_paired_by_seed():
@@ -109,6 +120,20 @@ def test_differences_are_paired_by_seed():
     assert changed("ugncl", each, rows, "result.test.rsum") == "−12.0 ± 2.8"
     assert changed("ugncl", each, {**rows, "ugncl-tolerance": []}, "result.test.rsum") == "–"
     assert changed("ugncl", each, {**rows, "ugncl": rows["ugncl"][:2]}, "result.test.rsum") == "−10.0 (one seed)"
+
+
+def test_what_else_a_row_changes_is_named():
+    def options(**training):
+        return {"options": {"method": {"options": {"tolerance": 1}}, "training": training, "augmentation": {}}}
+
+    (each,) = (one for one in truepair.as_printed("ugncl").departures if one.option == "training.optimizer")
+    run, base = record("ugncl-optimizer", 0, 290.0), record("ugncl", 0, 300.0)
+    run |= options(optimizer="adam", weight_decay=0.0, seed=1)
+    base |= options(optimizer="adamw", weight_decay=0.1, seed=0)
+    rows = {"ugncl": [base], "ugncl-optimizer": [run]}
+    assert changed("ugncl", each, rows, "result.test.rsum") == "−10.0 (one seed), with `training.weight_decay`"
+    base["options"]["training"]["weight_decay"] = 0.0
+    assert changed("ugncl", each, rows, "result.test.rsum") == "−10.0 (one seed)"
 
 
 def test_a_setting_that_diverges_says_so_and_is_no_difference():

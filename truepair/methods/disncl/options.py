@@ -38,6 +38,7 @@ class DisNCLConfig(Options):
         "weight of all that is lowered, in L_Dis and L_reg; 0: parts may hold what they like",
         least=0,
         idle={"disentangler": RIVALS},
+        idle_together={"disentangle_weight": (0,), "regularizer_weight": (0,)},
     )
     balance: float = option(
         0.5,
@@ -55,7 +56,7 @@ class DisNCLConfig(Options):
         0.1,
         "weight β2: what an exclusive part tells of the other side counts 1 + β2",
         least=0,
-        idle={"disentangler": RIVALS},
+        idle={"disentangler": RIVALS, "disentangle_weight": (0,), "adversarial_weight": (0,)},
     )
     given_weight: float = option(
         0.5, "weight β3 of the given pair in a soft target (eq. 6)", **SHARE, idle={"soft_weight": (0,)}
@@ -75,6 +76,7 @@ class DisNCLConfig(Options):
         "falling",
         "negatives of a pair in the warm-up: from all of the batch to the share warm_up_least; all; "
         "or the hardest alone (the paper), which learns noise from the start",
+        idle={"warm_up_epochs": (0,)},
     )
     warm_up_least: float = option(
         0.5,
@@ -89,8 +91,12 @@ class DisNCLConfig(Options):
     )
     subspace_width: int = option(512, "width of each subspace", least=1)
     hidden_width: int = option(256, "hidden width of the heads and the discriminators", least=1)
-    head_rate: float = option(0.25, "learning rate of the invariant heads, in units of --learning-rate", above=0)
-    main_rate: float = option(0.25, "learning rate of all after the warm-up, in units of --learning-rate", above=0)
+    head_rate: float = option(
+        0.25, "learning rate of the invariant heads, in units of --learning-rate (the paper has none: 1)", above=0
+    )
+    main_rate: float = option(
+        0.25, "learning rate of all after the warm-up, in units of --learning-rate (the paper: 1)", above=0
+    )
     least_clean: float = option(
-        0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up", **SHARE
+        0.01, "a run is stopped when a smaller share of the pairs is clean after the warm-up (the paper: 0)", **SHARE
     )

@@ -67,6 +67,7 @@ class UGNCLConfig(Options):
         "mean",
         "the ranking loss of a batch: the mean over its pairs, as of the evidential loss (eq. 18 is of one pair); or "
         "their sum, as released, B times the weight",
+        idle={"ranking_weight": (0,)},
     )
     warm_up_epochs: int = option(5, "epochs before the first division (the paper: 5)", least=0)
     hardness: Literal["per_step", "printed"] = option(

@@ -89,7 +89,9 @@ class UOTRCLConfig(Options):
         idle=WITHOUT_RELATION,
     )
     confident: Literal["consistent", "random"] = option(
-        "consistent", "confident pairs: where both modalities agree; random: the paper's ablation"
+        "consistent",
+        "confident pairs: where both modalities agree; random: the paper's ablation",
+        idle_together=WITHOUT_RELATION | {"consistency": ("none",)},
     )
     held_out_weight: float = option(
         0.75,

@@ -4,12 +4,17 @@ changes; and the page that lists them (`docs/methods.md`).
 
 from __future__ import annotations
 
+import inspect
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
+import truepair
 from truepair.methods import METHODS, build_method, learns_from_labels
 from truepair.methods.preset import Preset
 from truepair.reproduce.cells import Record
@@ -25,9 +30,9 @@ LIST = """\
 One page per method. `truepair.as_printed("gsc")`, or `--as-printed` on the command line, applies every setting that the
 paper prints, in one go. The page lists where our default differs, why, and what the printed value changes; what the
 paper leaves open, so that our default stands; and what it has that "as printed" leaves out or reads otherwise: what no
-option expresses, and misprints. It also maps equations to functions, and says how to run the rows of the paper's
-tables and its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures measured so far
-are in [results.md](results.md)).
+option expresses, and misprints. It also links equations to the lines that compute them, and says how to run the rows of
+the paper's tables and its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures
+measured so far are in [results.md](results.md)).
 
 Made from the presets beside the methods and from records (`python -m truepair.reproduce report`); a test says whether
 they are current.
@@ -94,8 +99,8 @@ def page(name: str, rows: Mapping[str, list[Record]]) -> str:
     lines += departures(printed, rows)
     for title, entries in (
         (
-            "Equation → function",
-            [f"- {what}: `truepair.{at.replace(':', '.')}`" for what, at in preset.equations.items()],
+            "Equation → line",
+            [f"- {what}: {linked(at)}" for what, at in preset.equations.items()],
         ),
         ("Tables and figures", [f"- {row}: {how}" for row, how in preset.rows.items()]),
         ("For other data", for_other_data(preset)),
@@ -112,9 +117,10 @@ def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator
     figure = next((name for name in MEASURED if base and figure_of(base[0], name) is not None), None)
     if figure is not None:
         what, *_ = MEASURED[figure]
-        yield f"Last column: {what}. One default at a time is replaced by the printed value; the change is against all"
-        yield "defaults (mean over seeds ± standard deviation; `python -m truepair.reproduce run departures`). A dash:"
-        yield "not run alone."
+        yield f"Last column: {what}. One default at a time is replaced by the printed value (where others change with"
+        yield "it, they are named); the change is against the same command without it (mean over seeds ± standard"
+        yield "deviation; `python -m truepair.reproduce run departures`). A dash: not run alone. That command is, of one"
+        yield f"seed, `{base[0]['command']}`."
         yield ""
     yield "| option | as printed | default | reason for the default | change by the printed value |"
     yield "|---|---|---|---|---|"
@@ -151,11 +157,37 @@ def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure
     if not differences:
         return "–"
     digits = MEASURED[figure][1]
-    old = OLDER if outdated([*runs, *base]) else ""
+    old = with_it(each.option, runs[0], base[0]) + (OLDER if outdated([*runs, *base]) else "")
     mean = f"{statistics.fmean(differences):+.{digits}f}".replace("-", "−")
     if len(differences) == 1:
         return f"{mean} (one seed){old}"
     return f"{mean} ± {statistics.stdev(differences):.{digits}f}{old}"
+
+
+def with_it(option: str, run: Record, base: Record) -> str:
+    """What else a run changes beside an option: `, with augmentation.word_share`."""
+    settings, before = (settings_of(record) for record in (run, base))
+    others = [name for name in settings.keys() & before.keys() if settings[name] != before[name] and name != option]
+    return "".join(f", with `{name}`" for name in sorted(others)) if option in settings else ""
+
+
+def settings_of(record: Record) -> dict[str, Any]:
+    """All options of a run by the names of departures, but for its seed."""
+    parts: dict[str, Any] = dict(record.get("options", {}))
+    found = {"method": parts.get("method", {}).get("options", {})}
+    found |= {part: parts.get(part, {}) for part in ("augmentation", "training")}
+    every = {f"{part}.{name}": value for part, options in found.items() for name, value in options.items()}
+    return {name: value for name, value in every.items() if name != "training.seed"}
+
+
+def linked(place: str) -> str:
+    """A function by its name, with a link to its line: `module:Class.method`."""
+    module, _, name = place.partition(":")
+    home = import_module(f"truepair.{module}")
+    function = attrgetter(name)(home)
+    source = Path(inspect.getsourcefile(inspect.unwrap(function)) or "").relative_to(Path(truepair.__file__).parents[1])
+    line = inspect.getsourcelines(inspect.unwrap(function))[1]
+    return f"[`truepair.{module}.{name}`](../../{source.as_posix()}#L{line})"
 
 
 def for_other_data(preset: Preset) -> list[str]:
