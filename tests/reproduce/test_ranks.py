@@ -53,6 +53,15 @@ def test_only_cells_that_all_have_count_and_one_method_alone_has_no_table():
     records = [record("a", 0.4, seed, 1.0) for seed in range(3)]
     assert rank_table(TITLES, records, "value", 1) == ""
     assert rank_table(TITLES, [*records, record("b", 0.6, 0, 9.0)], "value", 1) == ""
-    text = rank_table(TITLES, [*records, record("b", 0.4, 0, 9.0)], "value", 1)
-    assert text.startswith("1 cells") and [row[0] for row in rows_of(text)] == ["second", "first"]
+    text = rank_table(TITLES, [*records, *(record("b", 0.4, seed, 9.0) for seed in (0, 1))], "value", 1)
+    assert text.startswith("2 cells") and [row[0] for row in rows_of(text)] == ["second", "first"]
     assert rank_table(TITLES, [], "value", 1) == ""
+
+
+def test_a_method_with_few_cells_does_not_take_those_of_the_others_away():
+    both = [record(name, 0.4, seed, value) for seed in range(5) for name, value in (("a", 1.0), ("b", 9.0))]
+    text = rank_table(TITLES, [*both, record("c", 0.4, 0, 5.0)], "value", 1)
+    assert text.startswith("5 cells") and [row[0] for row in rows_of(text)[:2]] == ["second", "first"]
+    assert text.endswith("Not ranked, with too few cells: third (1).")
+    text = rank_table(TITLES, [*both, record("c", 0.4, 0, 5.0), record("c", 0.4, 1, 5.0)], "value", 1)
+    assert text.startswith("2 cells") and "Not ranked" not in text

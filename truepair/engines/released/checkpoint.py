@@ -105,7 +105,7 @@ def read_network(place: str, value: Any, options: Mapping[str, Any]) -> tuple[Ar
     if unknown:
         raise InputError(
             f"{place} holds {listed(unknown)}, which {layout.networks} do not have{layout.hint(unknown)}; only SGR and "
-            "SAF networks and CRCL's global model can be imported"
+            "SAF networks, those of UGNCL among them, and CRCL's global model can be imported"
         )
     architecture = layout.measured(place, released, options)
     blank = blank_engine(architecture.config, architecture.sizes, architecture.needs)

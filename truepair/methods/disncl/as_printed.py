@@ -49,7 +49,7 @@ PRINTED = Preset(
         "method.head_rate": "at the rate of the network heads that begin as the features leave them: dev rSum is 59 in "
         "place of 125 after the first epoch",
         "method.main_rate": "the loss after the warm-up is larger; smaller steps keep what was learned: at the full "
-        "rate products at 40 % fall from dev rSum 168 to 5 in the first epoch after it, and the run stops",
+        "rate products at 40 % fall from dev rSum 168 to 11 in the first epoch after it, and stop in the next",
         "method.least_clean": "a run whose clean set dies out is stopped",
     },
     idle={"warm_up_least": "warm_up_negatives"},

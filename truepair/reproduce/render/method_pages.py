@@ -119,8 +119,8 @@ def departures(printed: AsPrinted, rows: Mapping[str, list[Record]]) -> Iterator
         what, *_ = MEASURED[figure]
         yield f"Last column: {what}. One default at a time is replaced by the printed value (where others change with"
         yield "it, they are named); the change is against the same command without it (mean over seeds ± standard"
-        yield "deviation; `python -m truepair.reproduce run departures`). A dash: not run alone. That command is, of one"
-        yield f"seed, `{base[0]['command']}`."
+        yield "deviation; `python -m truepair.reproduce run departures`). A dash: not run alone. That command, of one"
+        yield f"seed: `{base[0]['command']}`."
         yield ""
     yield "| option | as printed | default | reason for the default | change by the printed value |"
     yield "|---|---|---|---|---|"

@@ -14,19 +14,24 @@ _Name = TypeVar("_Name")
 Cell = tuple[float, int]
 """Nominal noise rate and seed: what the runs of all methods share."""
 SURE = 0.05
+LEAST_SHARED = 0.4
 
 
 def rank_table(titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int) -> str:
     """A row a method, the best first: its mean rank, its mean difference from the best, and the chance of that.
 
-    Only cells that all shown methods have count, and only noise. The test is Wilcoxon's signed-rank test of the
-    differences, cell by cell, two-sided; p is Holm's, for as many tests as there are other methods.
+    Only cells that all shown methods have count, and only noise. Methods with less than two fifths as many cells as the
+    one with most are left out, so that they do not take the cells of the others away, and named below. The test is
+    Wilcoxon's signed-rank test of the differences, cell by cell, two-sided; p is Holm's, for as many tests as there are
+    other methods.
 
     Args:
         titles: row → title.
         figure: as `figure_of` reads it, larger = better.
     """
-    found = values_of(titles, records, figure)
+    every = values_of(titles, records, figure)
+    most = max(map(len, every.values()), default=0)
+    found = {name: cells for name, cells in every.items() if len(cells) >= LEAST_SHARED * most}
     shared = sorted(set.intersection(*map(set, found.values()))) if found else []
     if len(found) < 2 or not shared:
         return ""
@@ -40,9 +45,10 @@ def rank_table(titles: Mapping[str, str], records: Sequence[Record], figure: str
         chance = chances[name]
         said = f"{chance:.3f}" + ("" if chance < SURE else ", not told apart")
         rows.append([titles[name], f"{ranks[name]:.2f}", f"{statistics.fmean(gap):+.{digits}f}", said])
-    return f"{len(shared)} cells (noise rate × seed).\n\n" + table(
-        ["", "mean rank", f"difference from {titles[best]}", "p"], rows
-    )
+    left = [f"{titles[name]} ({len(cells)})" for name, cells in every.items() if name not in found]
+    few = f"\n\nNot ranked, with too few cells: {', '.join(left)}." if left else ""
+    head = ["", "mean rank", f"difference from {titles[best]}", "p"]
+    return f"{len(shared)} cells (noise rate × seed).\n\n{table(head, rows)}{few}"
 
 
 def values_of(titles: Mapping[str, str], records: Sequence[Record], figure: str) -> dict[str, dict[Cell, float]]:
