@@ -8,11 +8,13 @@ import torch
 
 import truepair
 from tests.reproduce.test_specs import job_shown
+from truepair.audit.scoring.vectors import encode
 from truepair.data.batch import EpochBatches
 from truepair.engines.config import GlobalConfig
 from truepair.engines.retrieval_model import evaluating
 from truepair.errors import InputError
 from truepair.reproduce.figures.of_pairs import agreement, agreements, queries, query_uncertainty
+from truepair.reproduce.figures.of_retrieval import retrieved_pairs
 from truepair.reproduce.tables import read_specs
 from truepair.training.setup import Setup
 
@@ -138,3 +140,29 @@ def test_figures_of_pairs_show_what_the_network_says(tiny, tmp_path):
                 place = max(k for k in range(40) if edges[k] <= value + 1e-12)
                 counts[place] += 1
             assert shown[part] == pytest.approx([count / max(of.sum(), 1) for count in counts])
+
+
+def test_queries_are_shown_with_what_is_most_similar_to_them_and_whether_it_is_theirs(tiny, tmp_path):
+    run, test = trained("ugncl", truepair.load(tiny), tmp_path / "run"), truepair.load(tiny, "test")
+    gsc = trained("gsc", truepair.load(tiny), tmp_path / "gsc")
+    with pytest.raises(InputError, match="uncertainty is UGNCL's"):
+        retrieved_pairs({"run": gsc.folder}, source=str(tiny), options={}, images=1, texts=1)
+    shown = retrieved_pairs({"run": run.folder}, source=str(tiny), options={}, images=2, texts=2)
+    rows = shown.numbers["queries"]
+    assert [(row["kind"], len(row["found"])) for row in rows] == [("image", 5)] * 2 + [("text", 3)] * 2
+    vectors = encode(run.model, test, device="cpu")
+    similarity = vectors.images @ vectors.texts.T
+    image_of = dict(zip(test.text_index.tolist(), test.image_index.tolist(), strict=True))
+    uncertain = query_uncertainty(run, test)["uncertainty"].tolist()
+    for row in rows:
+        scores = similarity[row["place"]] if row["kind"] == "image" else similarity[:, row["place"]]
+        assert [each["similarity"] for each in row["found"]] == pytest.approx(
+            sorted(scores.tolist(), reverse=True)[: len(row["found"])], abs=1e-3
+        )
+        assert len({each["place"] for each in row["found"]}) == len(row["found"]), "each item once"
+        for each in row["found"]:
+            image, text = (row, each) if row["kind"] == "image" else (each, row)
+            assert each["right"] == (image_of[text["place"]] == image["place"])
+        assert any(row["uncertainty"] == pytest.approx(u, abs=1e-4) for u in uncertain)
+    titles = [axes.get_title() for axes in shown.figure.axes]
+    assert titles[0] == f"query, u = {rows[0]['uncertainty']:.2f}" and titles[1][0] in "✓✗"

@@ -91,7 +91,7 @@ PRINTED = Preset(
     },
     rows={
         "Table 4": "`ugncl-parts`: without TRL `--ugncl-margins soft`, without UGD `--ugncl-division probability`",
-        "Fig. 3": "figure `ugncl-3`: uncertainty of the images and texts of the test split as queries; training pairs "
-        "with their pictures, by uncertainty: `truepair report RUN`",
+        "Fig. 3": "figures `ugncl-3-examples`: queries, what is found first, and their uncertainty; `ugncl-3`: that of "
+        "all images and texts of the test split as queries; training pairs by uncertainty: `truepair report RUN`",
     },
 )

@@ -18,7 +18,7 @@ from truepair.reproduce.figures.from_runs import corrected_labels, histograms, p
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
 from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.figures.of_proposals import precision_of_proposals
-from truepair.reproduce.figures.of_retrieval import retrieved
+from truepair.reproduce.figures.of_retrieval import retrieved, retrieved_pairs
 from truepair.reproduce.records import finished_and_diverged
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
@@ -36,6 +36,7 @@ OF_RUNS: dict[str, Callable[..., Drawn]] = {
         agreements,
         queries,
         retrieved,
+        retrieved_pairs,
         ranks_of_disbelieved,
         precision_of_proposals,
     )

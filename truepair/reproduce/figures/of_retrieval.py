@@ -1,8 +1,8 @@
-"""Queries of the test split with what is found first, by class (UOT-RCL, figure 5)."""
+"""Queries of the test split with what is found first: by class (UOT-RCL, figure 5), or by pair (UGNCL, figure 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from truepair.data.pairs import IntArray, Pairs
 from truepair.errors import InputError
 from truepair.pages.kit.canvas import COLUMN, DPI, TRUTH, styled
 from truepair.reproduce.figures.drawn import Drawn
+from truepair.reproduce.figures.of_pairs import query_uncertainty
 from truepair.seeding import generator
 from truepair.training.run_folder import RunFolder
 
@@ -48,7 +49,50 @@ def retrieved(
     asked = queries(pairs.labels, images + texts)
     rows = [row_of("image", query, similarity[query], pairs, TEXTS_FOUND) for query in asked[:images]]
     rows += [row_of("text", query, similarity[:, query], pairs, IMAGES_FOUND) for query in asked[images:]]
-    return Drawn(draw_rows(rows, pairs), {"queries": rows})
+    about_query, about_found = (lambda row: f"query: {row['class']}"), (lambda found: found["class"])
+    return Drawn(draw_rows(rows, pairs, about_query, about_found), {"queries": rows})
+
+
+def retrieved_pairs(
+    runs: Mapping[str, RunFolder], *, source: str, options: Mapping[str, Any], images: int, texts: int
+) -> Drawn:
+    """Some images with the five texts, some texts with the three images that are most similar to them, of a run of
+    UGNCL, with the uncertainty of each query among a batch of 128 pairs.
+
+    Queries are drawn at random, each of another image. What is found is right where it belongs to the query.
+
+    Args:
+        source: the data, with `options` of `truepair.load`.
+        images, texts: how many queries of each kind.
+
+    Raises:
+        InputError: the run is not of UGNCL.
+    """
+    from truepair.audit.scoring.vectors import encode
+    from truepair.data.open import load
+    from truepair.training.fit import open_run
+
+    (folder,) = runs.values()
+    pairs, run = load(source, "test", **options), open_run(folder.path)
+    uncertainty = query_uncertainty(run, pairs)["uncertainty"]
+    vectors = encode(run.model, pairs, device="cpu")
+    similarity = (vectors.images @ vectors.texts.T).numpy()
+    rows = []
+    for number, query in enumerate(queries(pairs.image_index, images + texts)):
+        kind, other, count = ("image", "text", TEXTS_FOUND) if number < images else ("text", "image", IMAGES_FOUND)
+        place = item(kind, query, pairs)["place"]
+        scores = similarity[place] if kind == "image" else similarity[:, place]
+        own, index = (pairs.image_index, pairs.text_index)[:: 1 if kind == "image" else -1]
+        belongs = set(index[own == place].tolist())
+        found = [
+            {**item(other, int(np.flatnonzero(index == best)[0]), pairs), "similarity": round(float(scores[best]), 4)}
+            | {"right": int(best) in belongs}
+            for best in np.argsort(-scores, kind="stable")[:count]
+        ]
+        u = round(float(uncertainty[query + (0 if kind == "image" else len(pairs))]), 4)
+        rows.append({"kind": kind, **item(kind, query, pairs), "uncertainty": u, "found": found})
+    about_query, about_found = (lambda row: f"query, u = {row['uncertainty']:.2f}"), (lambda one: one["similarity"])
+    return Drawn(draw_rows(rows, pairs, about_query, about_found), {"queries": rows})
 
 
 def queries(labels: IntArray, count: int) -> list[int]:
@@ -79,17 +123,22 @@ def row_of(kind: str, query: int, similarity: Any, pairs: Pairs, count: int) -> 
 
 
 def item(kind: str, pair: int, pairs: Pairs) -> Found:
-    """The image or text of a pair: its name, what it says, its class."""
-    assert pairs.labels is not None
+    """The image or text of a pair: its name, what it says, its class where it has one."""
     place = int((pairs.image_index if kind == "image" else pairs.text_index)[pair])
-    about = {"class": str(pairs.class_names[int(pairs.labels[pair])])}
+    about = {} if pairs.labels is None else {"class": str(pairs.class_names[int(pairs.labels[pair])])}
     if kind == "image":
         return {"id": str(pairs.images.ids[place]), "place": place, **about}
     return {"id": str(pairs.texts.ids[place]), "place": place, "caption": str(pairs.texts.captions[place]), **about}
 
 
-def draw_rows(rows: list[Found], pairs: Pairs) -> Any:
-    """A row a query: the query on the left, what is found to its right; ✓ and a solid frame where it is right."""
+def draw_rows(
+    rows: list[Found], pairs: Pairs, about_query: Callable[[Found], str], about_found: Callable[[Found], object]
+) -> Any:
+    """A row a query: the query on the left, what is found to its right; ✓ and a solid frame where it is right.
+
+    Args:
+        about_query, about_found: what stands above a query, and above what is found.
+    """
     from matplotlib.figure import Figure
 
     across = 1 + max(len(row["found"]) for row in rows)
@@ -98,12 +147,13 @@ def draw_rows(rows: list[Found], pairs: Pairs) -> Any:
         figure = Figure(figsize=size, dpi=DPI, layout="constrained")
         panels = figure.subplots(len(rows), across, squeeze=False)
         for cells, row in zip(panels, rows, strict=True):
-            show(cells[0], row["kind"], row, pairs, "query: " + row["class"])
+            show(cells[0], row["kind"], row, pairs, about_query(row))
             cells[0].spines[:].set_visible(False)
             other = "text" if row["kind"] == "image" else "image"
             for cell, found in zip(cells[1:], row["found"], strict=False):
                 truth = "matched" if found["right"] else "mismatched"
-                show(cell, other, found, pairs, ("✓ " if found["right"] else "✗ ") + found["class"], TRUTH[truth])
+                said = f"{'✓' if found['right'] else '✗'} {about_found(found)}"
+                show(cell, other, found, pairs, said, TRUTH[truth])
                 for spine in cell.spines.values():
                     spine.set(visible=True, color=TRUTH[truth], linestyle="solid" if found["right"] else "dashed")
             for cell in cells[1 + len(row["found"]) :]:
@@ -112,7 +162,7 @@ def draw_rows(rows: list[Found], pairs: Pairs) -> Any:
 
 
 def show(axes: Any, kind: str, about: Found, pairs: Pairs, title: str, colour: str = "black") -> None:
-    """The picture of an image or the words of a text, its class above; the name where there is no picture."""
+    """The picture of an image or the words of a text, a title above; the name where there is no picture."""
     import textwrap
 
     axes.set(xticks=[], yticks=[])
