@@ -152,11 +152,16 @@ OPTIONS = {
 }  # fmt: skip
 
 
-FOR_DATA = {  # what the five papers print for other data than their first
+FOR_DATA = {  # what the papers print or release for other data than their first
     ("crcl", "coco"): {"pieces": (4, 4, 4), "epochs": 22, "decay_after": 12},  # Table 5
     ("crcl", "cc152k"): {"pieces": (7, 7, 7), "epochs": 42, "decay_after": 20},
     ("crcl", "cc152k-vse"): {"pieces": (7, 7, 7), "epochs": 32, "decay_after": 17},
     ("ugncl", "coco"): {"warm_up_epochs": 2, "epochs": 22, "decay_after": 12},  # 4.2: 20 after 2
+    ("ncr", "coco"): {"warm_up_epochs": 10, "epochs": 30, "learning_rate": 2e-4, "decay_after": 20},  # 10 + 20, 10
+    ("ncr", "cc152k"): {"warm_up_epochs": 10, "epochs": 50, "learning_rate": 2e-4, "decay_after": 40},  # 10 + 40, 30
+    ("rcl", "coco"): {"epochs": 20, "learning_rate": 5e-4, "decay_after": 10},
+    ("l2rm", "coco"): {"warm_up_epochs": 10, "epochs": 30, "decay_after": 20, "epsilon": 0.07},
+    ("l2rm", "cc152k"): {"warm_up_epochs": 10, "epochs": 50, "decay_after": 30, "epsilon": 0.07},
     ("uot-rcl", "nuswide10"): {"neighbours": 200, "batch_size": 500},  # V-B
     ("uot-rcl", "xmedianet"): {"neighbours": 150, "batch_size": 100},
 }

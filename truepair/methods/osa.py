@@ -83,6 +83,7 @@ PRINTED = Preset(
         "500 steps of a rising rate (--warm-up takes a share of the steps), and β of AdamW 0.9, 0.98",
         "weights in half precision",
         "CC120K has 10 epochs: give these",
+        "its weights as the first labels of another method: other methods take no --pair-scores",
     ),
     equations={
         "scores, and where unrelated pairs lie": "methods.osa:OSA.survey",
