@@ -3,10 +3,11 @@
 import importlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -62,6 +63,25 @@ def fit(data, model, out, method="infonce", *, tune="heads", engine=None, **more
     options = {"epochs": 2, "batch_size": 12, "progress": False, "learning_rate": 1e-3, **more}
     made = build_method(method, METHOD_OPTIONS.get(method))
     return truepair.fit(train, dev=dev, method=made, out=out, setup=setup, **options)
+
+
+@pytest.mark.parametrize("name", ["npc", "osa"])
+def test_the_presets_for_pretrained_models_train_the_whole_model(models, data, tmp_path, name):
+    """NPC and OSA as printed, but for the lengths: no warm-up, the model's own opinion from the first step on."""
+    printed = truepair.as_printed(name)
+    training = replace(printed.setup.training, epochs=2, batch_size=12, learning_rate=1e-3)
+    model = replace(printed.setup.model, encoder=str(models["clip"]))
+    setup = replace(printed.setup, training=training, model=model)
+    train, dev = data
+    run = truepair.fit(train, dev=dev, method=printed.method, out=tmp_path / "run", setup=setup, progress=False)
+    assert run.folder.read_config()["method"]["options"] == asdict(printed.method.config)
+    assert model.tune == "full" and printed.method.config.warm_up_epochs == 0
+    before, after = (encoder_of(str(place)) for place in (models["clip"], run.path / "pretrained"))
+    assert not torch.allclose(cosines(before, dev), cosines(after, dev), atol=1e-4)
+    weights = load_file(run.folder.model)
+    assert any("vision" in place for place in weights) and any("text" in place for place in weights)
+    believed = pq.read_table(run.folder.pairs)["p_match"].to_numpy()
+    assert len(believed) == PAIRS and ((believed >= 0) & (believed <= 1)).all() and np.ptp(believed) > 0
 
 
 CASES = [("clip", "heads", name) for name in METHODS if not learns_from_labels(name)]
