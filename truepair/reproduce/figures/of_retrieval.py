@@ -91,7 +91,10 @@ def retrieved_pairs(
         ]
         u = round(float(uncertainty[query + (0 if kind == "image" else len(pairs))]), 4)
         rows.append({"kind": kind, **item(kind, query, pairs), "uncertainty": u, "found": found})
-    about_query, about_found = (lambda row: f"query, u = {row['uncertainty']:.2f}"), (lambda one: f"{one['similarity']:.2f}")
+    about_query, about_found = (
+        (lambda row: f"query, u = {row['uncertainty']:.2f}"),
+        (lambda one: f"{one['similarity']:.2f}"),
+    )
     return Drawn(draw_rows(rows, pairs, about_query, about_found), {"queries": rows})
 
 
