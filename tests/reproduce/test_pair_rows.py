@@ -153,7 +153,7 @@ def test_queries_are_shown_with_what_is_most_similar_to_them_and_whether_it_is_t
     vectors = encode(run.model, test, device="cpu")
     similarity = vectors.images @ vectors.texts.T
     image_of = dict(zip(test.text_index.tolist(), test.image_index.tolist(), strict=True))
-    uncertain = query_uncertainty(run, test)["uncertainty"].tolist()
+    uncertain = query_uncertainty(run, test)["uncertainty"].reshape(2, -1)
     for row in rows:
         scores = similarity[row["place"]] if row["kind"] == "image" else similarity[:, row["place"]]
         assert [each["similarity"] for each in row["found"]] == pytest.approx(
@@ -163,6 +163,8 @@ def test_queries_are_shown_with_what_is_most_similar_to_them_and_whether_it_is_t
         for each in row["found"]:
             image, text = (row, each) if row["kind"] == "image" else (each, row)
             assert each["right"] == (image_of[text["place"]] == image["place"])
-        assert any(row["uncertainty"] == pytest.approx(u, abs=1e-4) for u in uncertain)
+        side, index = (0, test.image_index) if row["kind"] == "image" else (1, test.text_index)
+        own = uncertain[side][index == row["place"]]
+        assert np.abs(own - row["uncertainty"]).min() < 1e-4, "that of the query, and of its side"
     titles = [axes.get_title() for axes in shown.figure.axes]
     assert titles[0] == f"query, u = {rows[0]['uncertainty']:.2f}" and titles[1][0] in "✓✗"
