@@ -44,8 +44,8 @@ def asks_no_network(record: Record) -> bool:
 
 AS_BEFORE: Mapping[tuple[str, int], Callable[[Record], bool]] = {
     ("truepair", 7): has_no_frequent_caption,  # treats pairs with a frequent caption apart
-    ("truepair", 9): asks_no_network,  # asks the network of the first stage of the judged pairs alone
     ("truepair", 8): has_telling_models,  # takes first labels of models that find 0.6 of the matched pairs, before 0.5
+    ("truepair", 9): asks_no_network,  # asks the network of the first stage of the judged pairs alone
 }
 """(Method, revision) → whether it comes to the figures of the revision before on the data of a record, bit by bit."""
 

@@ -23,7 +23,7 @@ from truepair.reproduce.render.markdown import (
     table,
     warm_up_mark,
 )
-from truepair.reproduce.render.ranks import chance_of, holm, mean_ranks
+from truepair.reproduce.render.ranks import LEAST_SHARED, chance_of, holm, mean_ranks
 from truepair.reproduce.render.values import RECALLS as WITH_SUM
 from truepair.reproduce.render.values import stopped
 from truepair.reproduce.revisions import outdated
@@ -39,8 +39,6 @@ OPENBLAS = (
 KINDS = {"caption": "captions", "nearest": "hard", "image": "images"}
 REFERENCE, UNTOLD = "oracle", "infonce"
 """A row that is told the truth: shown, not ranked; and what it is where no pair is mismatched."""
-LEAST_SHARED = 0.5
-"""Of the blocks of the method with most of them: those with fewer are not ranked."""
 
 Condition = tuple[str, str, float]
 """Source, kind of noise, rate."""

@@ -15,6 +15,8 @@ Cell = tuple[float, int]
 """Nominal noise rate and seed: what the runs of all methods share."""
 SURE = 0.05
 LEAST_SHARED = 0.4
+"""Of the cells of the method with most of them: those with fewer are not ranked. Some are run with five seeds and most
+with three, so that half would be too much."""
 
 
 def rank_table(titles: Mapping[str, str], records: Sequence[Record], figure: str, digits: int) -> str:
