@@ -202,7 +202,7 @@ def test_bad_banks_are_named(call, message):
 # ---- costs ----
 
 
-def plain_cost(images, texts, targets, confident, count, own=None):
+def plain_cost(images, texts, targets, confident, count):
     n, k = targets.shape
 
     def unit(bank):
@@ -225,11 +225,10 @@ def plain_cost(images, texts, targets, confident, count, own=None):
                 nearest = min(candidates, key=lambda j: (-exact(here, i, j), j))
                 ratio = cosine(here, i, nearest, 0.1) / cosine(there, i, nearest, 0.1)
             near = sorted((j for j in range(n) if j != i), key=lambda j: (-exact(here, i, j), j))
-            near = near[:count] if own is not None else [i, *near][:count]
+            near = [i, *near][:count]
             for label in range(k):
                 votes = [cosine(here, i, j, 0.0) * float(targets[j, label]) for j in near]
-                vote = sum(votes) / max(len(votes), 1) + (0.0 if own is None else float(own[i, label]))
-                support[i][label] += ratio * vote
+                support[i][label] += ratio * sum(votes) / len(votes)
     return torch.tensor([[-math.log(max(value, 1e-8)) for value in row] for row in support])
 
 
@@ -241,22 +240,6 @@ def test_cost_is_that_of_loops(count, size, confident):
     chosen = None if confident is None else torch.tensor(confident)
     found = label_cost(images, texts, targets, chosen, neighbours=count)
     assert torch.allclose(found, plain_cost(images, texts, targets, confident, count), atol=2e-4)
-
-
-@pytest.mark.parametrize("weight", [0.3, 4.0])
-@pytest.mark.parametrize("confident", [None, [3, 8, 20]])
-@pytest.mark.parametrize("count", [1, 4])
-def test_a_vote_of_its_own_stands_beside_that_of_the_others(weight, confident, count):
-    images, texts = torch.randn(30, 5, generator=generator(5)), torch.randn(30, 4, generator=generator(6))
-    targets, own = probabilities(30, 3, seed=7).float(), weight * probabilities(30, 3, seed=8).float()
-    chosen = None if confident is None else torch.tensor(confident)
-    found = label_cost(images, texts, targets, chosen, neighbours=count, own=own)
-    assert torch.allclose(found, plain_cost(images, texts, targets, confident, count, own), atol=2e-4)
-
-
-def test_own_votes_of_another_shape_are_refused():
-    with pytest.raises(InputError, match="own has shape"):
-        label_cost(units(3, 2), units(3, 2), torch.eye(3), neighbours=1, own=torch.eye(2))
 
 
 def test_a_pair_alone_among_its_nearest_keeps_its_label():

@@ -18,7 +18,6 @@ from truepair.transport import sinkhorn
 
 COUNT, CLASSES, WIDTH = 24, 3, 6
 LABELS = torch.arange(COUNT) % CLASSES
-GIVEN = one_hot(LABELS, CLASSES).float()
 BATCHES = torch.randperm(COUNT, generator=torch.Generator().manual_seed(3)).split(8)
 
 
@@ -82,16 +81,15 @@ def test_the_warm_up_is_cross_entropy_with_the_given_labels():
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize(("consistency", "own"), [("none", 0.25), ("none", 0.0), ("printed", 0.25), ("printed", 0.0)])
-def test_labels_are_corrected_from_all_pairs_whatever_the_batches(consistency, own):
+@pytest.mark.parametrize("consistency", ["none", "printed"])
+def test_labels_are_corrected_from_all_pairs_whatever_the_batches(consistency):
     options = {"momentum": 0.75, "neighbours": 4, "per_class": 2, "epsilon": 0.2, "class_prior": "uniform"}
-    _, memory, scalars = corrected(**options, consistency=consistency, own_weight=own)
+    _, memory, scalars = corrected(**options, consistency=consistency)
     images, texts = cosines()
     targets = 0.75 * one_hot(LABELS, CLASSES) + 0.25 * one_hot((images + texts).argmax(dim=1), CLASSES)
     confident = confident_pairs(images.softmax(dim=1), texts.softmax(dim=1), per_class=2)
     asked = confident if consistency == "printed" else None
-    confirmed = 1 - scalars["predictions_changed"]
-    cost = label_cost(IMAGES, TEXTS, targets, asked, neighbours=4, own=own * confirmed * GIVEN if own else None)
+    cost = label_cost(IMAGES, TEXTS, targets, asked, neighbours=4)
     mass = method_mass(3, contradicted=scalars["predictions_changed"])
     expected = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon=0.2)
     torch.testing.assert_close(memory.read("targets"), targets)
@@ -158,9 +156,8 @@ def test_doubt_is_settled_by_the_first_epoch_after_the_warm_up():
 
 
 def test_half_a_percent_of_the_pairs_votes_and_never_fewer_than_two():
-    method, memory, scalars = corrected(class_prior="given")
-    own = method.config.own_weight * (1 - scalars["predictions_changed"]) * GIVEN
-    cost = label_cost(IMAGES, TEXTS, memory.read("targets"), neighbours=2, own=own)
+    method, memory, _ = corrected(class_prior="given")
+    cost = label_cost(IMAGES, TEXTS, memory.read("targets"), neighbours=2)
     mass = method.mass(position(method, 3), memory)
     plan = corrected_labels(cost, torch.ones(CLASSES), mass=mass, epsilon=method.config.epsilon)
     torch.testing.assert_close(memory.read("label_distribution"), plan, atol=1e-5, rtol=1e-4)
@@ -296,7 +293,7 @@ def test_a_second_survey_starts_afresh():
         ({"per_class": 0}, "at least 1"),
         ({"momentum": -0.1}, "momentum"),
         ({"class_prior": "flat"}, "given, uniform"),
-        ({"own_weight": -1.0}, "own_weight"),
+        ({"pair_weight": -1.0}, "pair_weight"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -143,7 +143,7 @@ OPTIONS = {
     },
     "uot-rcl": {
         "warm_up_epochs": 2, "temperature": 1.0, "relation_temperature": 1.0, "match_temperature": 1.0,
-        "momentum": 0.99, "consistency": "printed", "own_weight": 0.0, "neighbours": None, "per_class": 5,
+        "momentum": 0.99, "consistency": "printed", "neighbours": None, "per_class": 5,
         "first_mass": 0.2, "last_mass": 0.8, "mass_constraint": "printed", "doubt_from": 0.0, "doubt_to": 0.0,
         "epsilon": 0.05, "relation_epsilon": 0.05,
         "class_prior": "uniform", "relation_weight": 0.4, "pair_weight": 0.0, "confident": "consistent",

@@ -23,7 +23,6 @@ def label_cost(
     confident: Tensor | None = None,
     *,
     neighbours: int,
-    own: Tensor | None = None,
 ) -> Tensor:
     """C, (N, K): small where those like the pair, by image and by text, have the class (UOT-RCL, eq. 6–8).
 
@@ -39,7 +38,6 @@ def label_cost(
         targets: y, (N, K), ≥ 0.
         confident: ids of the confident set, int64, distinct, at least one; None leaves the ratios out (C^v = C^t = 1).
         neighbours: nearest samples, at least 1; all pairs where there are fewer.
-        own: (N, K) ≥ 0, the vote of the pair itself beside the mean vote of the samples; None: it is the first of them.
 
     Raises:
         InputError: a shape does not fit, a feature or target is not finite, a target is negative, an id is not that of
@@ -48,13 +46,11 @@ def label_cost(
     _check_sizes(image_bank, text_bank, targets)
     if neighbours < 1:
         raise InputError(f"neighbours is {neighbours}; expected at least 1")
-    if own is not None and own.shape != targets.shape:
-        raise InputError(f"own has shape {tuple(own.shape)}; expected that of the targets, {tuple(targets.shape)}")
     images, texts = (normalize(bank.detach().float(), dim=1) for bank in (image_bank, text_bank))
     targets = targets.detach().to(images)
     support = torch.zeros_like(targets)
     for here, there in ((images, texts), (texts, images)):
-        votes = _votes(here, targets, neighbours, own)
+        votes = _votes(here, targets, neighbours)
         if confident is not None:
             within, nearest = nearest_among(here, confident)
             votes *= (_in_ratio(within) / _in_ratio(_row_cosines(there, nearest)))[:, None]
@@ -144,15 +140,13 @@ def _row_cosines(bank: Tensor, other: Tensor) -> Tensor:
     return torch.cat([(bank[rows] * bank[other[rows]]).sum(dim=1) for rows in parts])
 
 
-def _votes(bank: Tensor, targets: Tensor, neighbours: int, own: Tensor | None) -> Tensor:
-    """Mean over the nearest samples of cosine · target, (N, K): the row the first of them, or `own` beside them."""
-    similarity, index = nearest_neighbours(bank, neighbours - (own is None))
-    others = torch.zeros_like(targets)
-    if index.shape[1]:
-        others = embedding_bag(index, targets, per_sample_weights=similarity.clamp(0.0, 1.0), mode="sum")
-    if own is None:
-        return (targets + others) / (1 + index.shape[1])
-    return others / max(index.shape[1], 1) + own.to(targets)
+def _votes(bank: Tensor, targets: Tensor, neighbours: int) -> Tensor:
+    """Mean over the nearest samples of cosine · target, (N, K): the row itself is the first of them."""
+    similarity, index = nearest_neighbours(bank, neighbours - 1)
+    if not index.shape[1]:
+        return targets.clone()
+    others = embedding_bag(index, targets, per_sample_weights=similarity.clamp(0.0, 1.0), mode="sum")
+    return (targets + others) / (1 + index.shape[1])
 
 
 def _check_sizes(image_bank: Tensor, text_bank: Tensor, targets: Tensor) -> None:

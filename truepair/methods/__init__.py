@@ -30,7 +30,7 @@ class Place:
     method_class: str
     options_class: str
     revision: int = 1
-    untouched: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    untouched: Mapping[int, tuple[tuple[str, str | float], ...]] = field(default_factory=dict)
 
     @property
     def method(self) -> type[Method]:
@@ -80,7 +80,12 @@ METHODS: dict[str, Place] = {
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),
-    "uot-rcl": Place("uot_rcl.method:UOTRCL", "uot_rcl.options:UOTRCLConfig", revision=4),
+    "uot-rcl": Place(
+        "uot_rcl.method:UOTRCL",
+        "uot_rcl.options:UOTRCLConfig",
+        revision=5,
+        untouched={5: (("own_weight", 0.0),)},  # the pair was one of its nearest samples already, as printed
+    ),
 }
 
 

@@ -19,7 +19,6 @@ PRINTED = Preset(
         "match_temperature": 1.0,
         "momentum": 0.99,
         "consistency": "printed",
-        "own_weight": 0.0,
         "neighbours": None,  # 0.5 % of the pairs: 10 of Wikipedia
         "per_class": 5,
         "first_mass": 0.2,
@@ -48,7 +47,6 @@ PRINTED = Preset(
         "method.warm_up_epochs": "two short epochs predict no class yet",
         "method.momentum": "0.99 is for 100 epochs",
         "method.consistency": "the ratio counts a vote more, the less the other modality agrees",
-        "method.own_weight": "one vote of 0.5 % of the pairs does not hold a right label where neighbours are poor",
         "method.relation_epsilon": "sharper: 6 to 13 matches in a batch of 100 where 0.05 leaves 24 to 41",
         "method.mass_constraint": "s is the share that is transported, whatever the sign of the costs",
         "method.first_mass": "fewer epochs to grow in",

@@ -58,12 +58,11 @@ class UOTRCL(LabelMethod):
     labels, whose rows sum to the confidence of the correction, and `confident`, 1 for the confident set.
 
     The defaults deviate from the paper where it was seen to pay (docs/results/labels.md): votes of both modalities
-    count the same, a pair's own label has one, class sizes are those that the warm-up predicts, given pairs count as
-    matched in L_BHG, and its transport is sharper. How much is corrected follows how much noise the warm-up left
-    to see (`doubt`, `confirmed`). Linear models that have not learned the labels say most of what is said of these
-    (`label_distribution`), fill up what is learned of a label that is not wholly transported (`learned_labels`), and
-    leave L_BHG out where they find less than most labels wrong (`relation_weight`).
-    `as_printed` has the paper's own.
+    count the same, class sizes are those that the warm-up predicts, given pairs count as matched in L_BHG, and its
+    transport is sharper. How much is corrected follows how much noise the warm-up left to see (`doubt`). Linear models
+    that have not learned the labels say most of what is said of these (`label_distribution`), fill up what is learned
+    of a label that is not wholly transported (`learned_labels`), and leave L_BHG out where they find less than most
+    labels wrong (`relation_weight`). `as_printed` has the paper's own.
     """
 
     name = "uot-rcl"
@@ -159,7 +158,6 @@ class UOTRCL(LabelMethod):
             targets,
             confident if config.consistency == "printed" else None,
             neighbours=neighbours,
-            own=config.own_weight * self.confirmed(memory) * self.given.one_hot() if config.own_weight else None,
         )
         mass = self.mass(position, memory)
         plan = corrected_labels(

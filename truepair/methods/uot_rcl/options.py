@@ -32,13 +32,9 @@ class UOTRCLConfig(Options):
     consistency: Literal["none", "printed"] = option(
         "none", "the ratio by which the vote of each modality counts (eq. 7); none: both count the same"
     )
-    own_weight: float = option(
-        0.5,
-        "weight of a pair's own given label beside the mean vote of its nearest samples, times the share of given "
-        "labels that the warm-up's network confirms; 0: the pair is one of these samples (the paper)",
-        least=0,
+    neighbours: int | None = option(
+        None, "nearest samples that vote, the pair itself among them (eq. 8); default: 0.5 % of the pairs", least=1
     )
-    neighbours: int | None = option(None, "nearest neighbours that vote (eq. 8); default: 0.5 % of the pairs", least=1)
     per_class: int = option(5, "confident pairs of each class (eq. 5)", least=1)
     first_mass: float = option(
         0.4, "share s of the labels transported after the warm-up (the paper: 0.2)", above=0, most=1
