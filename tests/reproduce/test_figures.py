@@ -16,10 +16,12 @@ from truepair.methods.disncl.method import DisNCL
 from truepair.methods.disncl.options import DisNCLConfig
 from truepair.reproduce.cells import Places
 from truepair.reproduce.figures import figure as room
-from truepair.reproduce.figures.figure import OF_RECORDS, OF_RUNS, FigureSpec, draw, read_figures
-from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
+from truepair.reproduce.figures.figure import OF_FORMULAS, OF_RECORDS, OF_RUNS, FigureSpec, draw, read_figures
+from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, recalls, sweep
 from truepair.reproduce.figures.from_runs import corrected_labels, features, histograms, plane_of_classes, subspaces
+from truepair.reproduce.figures.of_formulas import bounds, risk_bounds
 from truepair.reproduce.figures.of_retrieval import retrieved
+from truepair.reproduce.figures.of_soft_targets import soft_targets
 from truepair.reproduce.records import read_records
 from truepair.reproduce.tables import read_specs
 from truepair.training.config import TrainingConfig
@@ -54,7 +56,8 @@ def test_what_a_figure_names_is_there(name):
     for run in spec.runs.values():
         table, _, cell = run.partition("/")
         assert cell in {cell.name for cell in TABLES[table].cells}
-    if not spec.runs:
+    assert (spec.draw in OF_FORMULAS) == (not spec.runs and not spec.table)
+    if spec.table:
         assert spec.draw in OF_RECORDS and {*spec.rows.split()} <= {*TABLES[spec.table].titles}
         facts = [cell.facts for cell in TABLES[spec.table].cells]
         for row in spec.rows.split():
@@ -106,6 +109,48 @@ def test_a_sweep_is_over_the_value_of_an_option():
         shown["curves"] == {"40% noise": [(0.5, 5.0, 0.0), (1.0, 10.0, 0.0)]}
         and shown["horizontal"] == "relation weight"
     )
+
+
+def test_recalls_are_means_and_deviations_over_seeds_in_the_order_of_the_rows():
+    def of(method, seed, *values):
+        found = {f"t2i_r{k}": value for k, value in zip((1, 5, 10), values, strict=True)}
+        return {**record(method, 0.4, seed, 0.0), "result": {"test": found}}
+
+    records = [of("b", 0, 1.0, 2.0, 3.0), of("a", 0, 10.0, 20.0, 30.0), of("a", 1, 14.0, 20.0, 33.0)]
+    drawn = recalls(records, TITLES, direction="t2i", axis="R@K")
+    assert drawn.numbers["bars"] == {
+        "first": {
+            "R@1": (12.0, statistics.stdev([10, 14])),
+            "R@5": (20.0, 0.0),
+            "R@10": (31.5, statistics.stdev([30, 33])),
+        },
+        "second": {"R@1": (1.0, 0.0), "R@5": (2.0, 0.0), "R@10": (3.0, 0.0)},
+    }
+    (axes,) = drawn.figure.axes
+    assert [bar.get_height() for bar in axes.patches] == [12.0, 20.0, 31.5, 1.0, 2.0, 3.0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["R@1", "R@5", "R@10"]
+
+
+def test_the_bounds_of_the_risk_hold_for_the_loss_and_close_at_one():
+    """Theorem 1 rests on A_min ≤ Σ_j tan p_j ≤ A_max: no distribution is beyond, and both ends are reached."""
+    captions, rate = 5, 0.3
+    sums = np.tan(np.random.default_rng(0).dirichlet(np.full(captions, 0.3), size=500)).sum(axis=1)
+    ends = [np.tan(np.full(captions, 1 / captions)).sum(), np.tan(np.eye(captions)[0]).sum()]
+    assert sums.min() >= ends[0] - 1e-12 and sums.max() <= ends[1] + 1e-12
+    for exponent in (0.0, 0.4, 1.0):
+        low, high = (end ** (1 - exponent) for end in ends)
+        c, c_prime = bounds(captions, rate, exponent)
+        assert c_prime == pytest.approx(2 * rate * (high - low))
+        assert c == pytest.approx(2 * rate * (low - high) / (1 - captions * rate / (captions - 1)))
+    curves = risk_bounds(captions=100, rate=0.2).numbers["curves"]
+    assert curves["C"][-1] == [1.0, 0.0] and curves["C′"][-1] == [1.0, 0.0]
+    assert all(values == sorted(values) for values in ([value for _, value in curves["C"]],))
+
+
+def test_a_figure_of_a_formula_needs_neither_records_nor_runs(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    paths = draw("crcl-2", nowhere, Places(nowhere, nowhere), tmp_path / "out")
+    assert json.loads(paths[2].read_text())["numbers"]["captions"] == 100 and not nowhere.exists()
 
 
 def test_a_figure_of_records_is_three_files_and_the_same_again(tmp_path):
@@ -229,6 +274,26 @@ def test_queries_are_shown_with_what_is_most_similar_to_them_and_whether_it_is_o
     monkeypatch.setattr("truepair.data.open.load", lambda source, split, **options: test)
     with pytest.raises(InputError, match="no classes"):
         retrieved({"run": pairs_run}, source="any", options={}, images=1, texts=1)
+
+
+def test_soft_targets_are_those_of_the_run_and_name_what_they_are_of(pairs_run):
+    from truepair.pages.analysis.soft_examples import soft_examples
+    from truepair.pages.analysis.subject import open_subject
+
+    test = truepair.load("scenes:60", "test")
+    drawn = soft_targets({"run": pairs_run}, source="scenes:60")
+    expected = soft_examples(open_subject(pairs_run.path), test, seed=0)
+    rows = drawn.numbers["queries"]
+    assert [row["query"] for row in rows] == ["image"] * 4 + ["text"] * 4
+    for row, query in zip(rows, expected.queries, strict=True):
+        assert [one["target"] for one in row["found"]] == [round(one.target, 4) for one in query.candidates]
+        assert row["found"][0]["role"] == "match" and row["row"] == query.row
+        for one in row["found"]:
+            if row["query"] == "image":
+                assert one["caption"] == test.texts.captions[one["row"]]
+            else:
+                assert one["id"] == test.images.ids[one["row"]]
+    assert len(drawn.figure.axes) == 8 * (1 + max(len(row["found"]) for row in rows))
 
 
 def test_a_figure_shows_the_records_that_its_table_takes_from_others(tmp_path):

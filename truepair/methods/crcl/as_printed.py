@@ -56,9 +56,11 @@ PRINTED = Preset(
         "Table 4": "`crcl-parts`: L_d alone `--crcl-scale 0`, L_r alone `--crcl-active-weight 0`, q fixed "
         "`--crcl-exponent`, without SCC `--crcl-labels current` (Fig. 1) or `given`",
         "Fig. 1": "figures `crcl-1a`, `crcl-1b`, `crcl-1d`; of any run `truepair report RUN`",
+        "Fig. 2": "figure `crcl-2`, of the formula alone",
         "Fig. 3": "figures `crcl-3a`, `crcl-3b`, `crcl-3c`, of the table `crcl-sweeps`: `--crcl-temperature`, "
         "`--crcl-momentum`, `--crcl-threshold`",
-        "Fig. 4": "figure `crcl-4`, of the table `crcl-losses`",
+        "Fig. 4": "figures `crcl-4`, dev rSum by epoch, `crcl-4a` and `crcl-4b`, R@K in each direction, of the table "
+        "`crcl-losses`",
     },
     not_expressed=(ENCODERS,),
 )

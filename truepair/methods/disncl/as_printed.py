@@ -92,7 +92,8 @@ PRINTED = Preset(
         "Fig. 4": "figures `disncl-4` and `disncl-4-baseline`, whose parts rebuild their features "
         "(`--disncl-disentangler reconstruction`); information and retrieval of the parts: `disncl-analysis`, of any "
         "run `truepair analyse RUN`",
-        "Fig. 5": "of any run `truepair analyse RUN`",
-        "Fig. 6": "`disncl`: `--disncl-disentangler mvib`, `--disncl-disentangler fdmer`, `--disncl-disentangler dmim`",
+        "Fig. 5": "figure `disncl-5`; of any run `truepair analyse RUN`",
+        "Fig. 6": "figures `disncl-6a`, `disncl-6b`, of the table `disncl`: `--disncl-disentangler fdmer`, "
+        "`--disncl-disentangler mvib`, `--disncl-disentangler dmim`",
     },
 )

@@ -13,18 +13,20 @@ from typing import Any
 from truepair.errors import InputError
 from truepair.reproduce.cells import Places, Record
 from truepair.reproduce.figures.drawn import Drawn, Numbers, write_figure
-from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, sweep
+from truepair.reproduce.figures.from_records import against_noise, beliefs_by_epoch, by_epoch, recalls, sweep
 from truepair.reproduce.figures.from_runs import corrected_labels, histograms, plane_of_classes, subspaces
 from truepair.reproduce.figures.of_disbelieved import ranks_of_disbelieved
+from truepair.reproduce.figures.of_formulas import risk_bounds
 from truepair.reproduce.figures.of_pairs import agreements, queries
 from truepair.reproduce.figures.of_proposals import precision_of_proposals
 from truepair.reproduce.figures.of_retrieval import retrieved, retrieved_pairs
+from truepair.reproduce.figures.of_soft_targets import soft_targets
 from truepair.reproduce.records import finished_and_diverged
 from truepair.reproduce.tables import read_specs
 from truepair.training.run_folder import RunFolder
 
 OF_RECORDS: dict[str, Callable[..., Drawn]] = {
-    draw.__name__: draw for draw in (against_noise, by_epoch, sweep, beliefs_by_epoch)
+    draw.__name__: draw for draw in (against_noise, by_epoch, sweep, recalls, beliefs_by_epoch)
 }
 OF_RUNS: dict[str, Callable[..., Drawn]] = {
     draw.__name__: draw
@@ -37,10 +39,12 @@ OF_RUNS: dict[str, Callable[..., Drawn]] = {
         queries,
         retrieved,
         retrieved_pairs,
+        soft_targets,
         ranks_of_disbelieved,
         precision_of_proposals,
     )
 }
+OF_FORMULAS: dict[str, Callable[..., Drawn]] = {draw.__name__: draw for draw in (risk_bounds,)}
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,7 @@ class FigureSpec:
 
     Attributes:
         paper: which figure of which paper it is ours of.
-        draw: a function of `from_records`, `from_runs`, `of_pairs`, `of_retrieval`, `of_disbelieved` or
-            `of_proposals`.
+        draw: the name of a function in `OF_RECORDS`, `OF_RUNS` or `OF_FORMULAS`.
         table: whose records are drawn.
         where: facts that these have.
         rows: names of rows of the table, separated by spaces, in the order of the legend.
@@ -81,8 +84,13 @@ def draw(name: str, results: Path, places: Places, out: Path) -> list[Path]:
         InputError: there are no records of what it shows, or a run fails.
     """
     spec = read_figures()[name]
-    drawn = drawn_of_runs(spec, places) if spec.runs else drawn_of_records(spec, results)
-    return write_figure(drawn, out, name, about(name, spec))
+    return write_figure(drawn(spec, results, places), out, name, about(name, spec))
+
+
+def drawn(spec: FigureSpec, results: Path, places: Places) -> Drawn:
+    if spec.draw in OF_FORMULAS:
+        return OF_FORMULAS[spec.draw](**spec.options)
+    return drawn_of_runs(spec, places) if spec.runs else drawn_of_records(spec, results)
 
 
 def redraw(out: Path, results: Path, tables: Collection[str], *, check: bool = False) -> list[str]:
@@ -92,12 +100,12 @@ def redraw(out: Path, results: Path, tables: Collection[str], *, check: bool = F
     changes = []
     for name, spec in read_figures().items():
         numbers = out / f"{name}.json"
-        if spec.runs or not numbers.exists() or not {spec.table, *read_specs()[0][spec.table].reuses} & {*tables}:
+        if not spec.table or not numbers.exists() or not {spec.table, *read_specs()[0][spec.table].reuses} & {*tables}:
             continue
-        drawn = drawn_of_records(spec, results)
-        if json.loads(numbers.read_text(encoding="utf-8")) != drawn.told(about(name, spec)):
+        now = drawn_of_records(spec, results)
+        if json.loads(numbers.read_text(encoding="utf-8")) != now.told(about(name, spec)):
             if not check:
-                write_figure(drawn, out, name, about(name, spec))
+                write_figure(now, out, name, about(name, spec))
             changes.append(f"{numbers.with_suffix('.svg')}: it shows other records")
     return changes
 
@@ -118,7 +126,9 @@ def drawn_of_records(spec: FigureSpec, results: Path) -> Drawn:
 
 def about(name: str, spec: FigureSpec) -> Numbers:
     """What the numbers of a figure are of."""
-    of = {"runs": spec.runs} if spec.runs else {"table": spec.table, "where": spec.where, "rows": spec.rows.split()}
+    of: Numbers = {"runs": spec.runs} if spec.runs else {}
+    if spec.table:
+        of = {"table": spec.table, "where": spec.where, "rows": spec.rows.split()}
     return {"figure": name, "paper": spec.paper, "command": f"python -m truepair.reproduce figure {name}", **of}
 
 

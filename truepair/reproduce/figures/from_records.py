@@ -1,4 +1,4 @@
-"""Figures drawn from the records of tables: over noise rates, epochs and values of an option; beliefs by epoch."""
+"""Figures drawn from the records of tables: over noise rates, epochs, values of an option and K; beliefs by epoch."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from truepair.pages.kit.canvas import (
     EPOCH,
     RUN_COLOURS,
     RUN_MARKERS,
+    SOFT,
     TRUTH,
     empty_figure,
     legend_above,
@@ -26,6 +27,7 @@ from truepair.reproduce.cells import Record
 from truepair.reproduce.figures.drawn import Drawn
 from truepair.reproduce.records import figure_of
 
+RECALLS = (1, 5, 10)
 Curve = list[tuple[float, float, float]]
 """(where, mean over seeds, standard deviation; 0 of one seed), ascending."""
 
@@ -75,6 +77,32 @@ def sweep(
     drawn = curves(points, {name: name for name, _, _ in points}, option.replace("_", " "), axis)
     drawn.figure.axes[0].set_xscale(scale)
     return drawn
+
+
+def recalls(records: Sequence[Record], titles: Mapping[str, str], *, direction: str, axis: str) -> Drawn:
+    """A bar a row for each of R@1, R@5 and R@10 on the test split, with one standard deviation over seeds.
+
+    Args:
+        direction: `i2t`, from image to text, or `t2i`.
+    """
+    drawn: dict[str, dict[str, tuple[float, float]]] = {}
+    for row, title in titles.items():
+        of_row = [record for record in records if name_of(record) == row]
+        for k in RECALLS if of_row else ():
+            values = [figure_of(record, f"result.test.{direction}_r{k}") for record in of_row]
+            _, mean, spread = curve_of({0.0: [value for value in values if value is not None]})[0]
+            drawn.setdefault(title, {})[f"R@{k}"] = (mean, spread)
+    handles, width = [], 0.8 / len(drawn)
+    with styled():
+        figure, axes = empty_figure("", axis)
+        for number, (title, bars) in enumerate(drawn.items()):
+            where = np.arange(len(RECALLS)) + (number - (len(drawn) - 1) / 2) * width
+            heights, spreads = np.array([*bars.values()]).T
+            colour = RUN_COLOURS[number % len(RUN_COLOURS)]
+            handles.append(axes.bar(where, heights, width, yerr=spreads, color=colour, ecolor=SOFT, label=title))
+        axes.set_xticks(np.arange(len(RECALLS)), [f"R@{k}" for k in RECALLS])
+        legend_above(figure, handles)
+    return Drawn(figure, {"vertical": axis, "bars": drawn})
 
 
 def beliefs_by_epoch(records: Sequence[Record], titles: Mapping[str, str], *, columns: int, axis: str) -> Drawn:
