@@ -76,6 +76,26 @@ def test_labels_and_loss_are_those_of_plain_loops(paper, epoch):
     assert found.tolist() == pytest.approx(expected, abs=1e-12, rel=1e-12)
 
 
+@pytest.mark.parametrize("paper", [True, False])
+@pytest.mark.parametrize("epoch", [2, 3])
+def test_it_is_ugncl_whose_second_view_has_no_evidence(paper, epoch):
+    """Where no pair is hard: the loss of the warm-up, all labels 1, and the evidential loss with some of 0."""
+    label = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0] if epoch > 2 else [1.0] * PAIRS, dtype=torch.float64)
+    method, memory = prepared(**(PAPER if paper else {}), hinge_weight=0.8 if epoch == 2 else 0.0)
+    memory.write("label", IDS, label)
+    similarity = matrix()
+    here = position(epoch, step=1)
+    found = method.batch_loss(GivenForward([similarity], IDS), here, memory).per_pair
+    shared = {"evidence": "exp_tanh", "temperature": 0.1, "divergence": "sum"} if paper else {}
+    other = build_method("ugncl", {"warm_up_epochs": 2, "least_negatives": 5, **shared})
+    network = GivenForward([similarity, similarity], IDS).networks[0]
+    one_view = [other.evidence(network)[0], torch.zeros_like(similarity)]
+    same = other.opinion_loss(one_view, label) + other.opinion_loss([view.T for view in one_view], label)
+    if epoch == 2:
+        same = same + 0.8 * PAIRS * other.warm_up_ranking_loss(network, here)
+    assert found.tolist() == pytest.approx(same.tolist(), rel=1e-12)
+
+
 def test_the_gradient_is_that_of_the_value():
     method, memory = prepared(**PAPER)
     memory.write("label", None, torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0]))
