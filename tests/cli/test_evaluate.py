@@ -93,7 +93,7 @@ def test_one_run_repeats_its_figures(runs, tiny, tmp_path, capsys):
     expected = json.loads((runs / "a" / "result.json").read_text())["test"]
     assert figures == expected
     printed = capsys.readouterr()
-    assert printed.out == recall_table({"test": expected}) + "\n"
+    assert printed.out == recall_table({"test": expected}) + "\nRanked: 16 images and 32 texts (test)\n"
     assert printed.err == "", "no progress without a terminal"
 
 
@@ -155,11 +155,13 @@ def test_options_stand_before_or_after_runs_and_data(order, runs, tiny, tmp_path
     assert json.loads((tmp_path / "figures.json").read_text()) == expected
 
 
-def test_folds_are_those_of_the_first_images(runs, tiny, tmp_path):
+def test_folds_are_those_of_the_first_images(runs, tiny, tmp_path, capsys):
     evaluate(runs / "a", tiny, "--images", "12", "--folds", "3", "--json", tmp_path / "figures.json")
     pairs = truepair.load(tiny, "test").first_images(12)
     expected = truepair.evaluate(open_run(runs / "a").model, pairs, folds=3)
     assert json.loads((tmp_path / "figures.json").read_text()) == expected
+    said = f"Ranked: 12 images and {len(pairs.texts)} texts (test, in 3 folds)"
+    assert capsys.readouterr().out.splitlines()[-1] == said
 
 
 def test_two_stages_print_and_leave_what_they_found(runs, tiny, tmp_path, capsys):
@@ -277,7 +279,9 @@ def test_a_run_that_learned_from_labels_repeats_its_map(label_run, labelled, tmp
     evaluate(label_run.path, labelled, "--json", tmp_path / "figures.json")
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures == label_run.result["test"]
-    assert capsys.readouterr().out == map_table({"test": figures}) + "\n"
+    said = "Ranked: 14 images and 28 texts (test)"  # of 16 and 32, without the rare class
+    assert capsys.readouterr().out == f"{map_table({'test': figures})}\n{said}\n"
+    assert label_run.result["gallery"]["test"] == {"images": 14, "texts": 28}
     evaluate(label_run.path, labelled, "--split", "train", "--label", "kind", "--per-class")
     assert "rare" not in capsys.readouterr().out
 
@@ -294,7 +298,8 @@ def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
     rows = score_classes(model, pairs).by_class()
     assert figures["by_class"] == [vars(row) for row in rows]
     assert {row.name for row in rows} == {"one", "two", "three", "rare"}
-    assert capsys.readouterr().out == f"{map_table({'test': expected})}\n\n{class_table(rows)}\n"
+    said = "Ranked: 16 images and 32 texts (test)"
+    assert capsys.readouterr().out == f"{map_table({'test': expected})}\n{said}\n\n{class_table(rows)}\n"
 
 
 def test_images_limit_the_pairs_scored_by_class(runs, labelled, tmp_path):

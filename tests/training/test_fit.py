@@ -28,6 +28,10 @@ def test_result_names_what_later_work_relies_on(tiny, noisy, tmp_path):
     )  # fmt: skip
     assert run.result["test"] == truepair.evaluate(run.model, truepair.load(tiny, "test"))
     assert run.result["dev"]["rsum"] == max(line["dev"]["rsum"] for line in run.metrics if line["stage"] == 1)
+    assert run.result["gallery"] == {
+        split: {"images": len(pairs.images), "texts": len(pairs.texts)}
+        for split, pairs in ((split, truepair.load(tiny, split)) for split in ("dev", "test"))
+    }
     assert run.result["mismatch_rate"] == noisy.mismatch_rate
     assert truepair.open_run(run.path).result == run.result
     table = parquet.read_table(run.path / "pairs.parquet").to_pydict()
@@ -74,8 +78,7 @@ def test_the_truth_never_reaches_a_method(tiny, noisy, tmp_path, monkeypatch):
 def test_without_dev_the_last_epoch_is_kept(noisy, tmp_path):
     run = truepair.fit(noisy, method="infonce", out=tmp_path / "run", setup=SMALL, **QUICK)
     assert run.result["best_epoch"] == 2
-    assert run.result["dev"] is None
-    assert run.result["test"] is None
+    assert run.result["dev"] is None and run.result["test"] is None and run.result["gallery"] == {}
 
 
 def test_without_a_folder_the_run_goes_to_a_temporary_one(noisy):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truepair.cli.figures import bound_sentence, class_table, map_table, recall_table, two_stage_report
+from truepair.cli.figures import bound_sentence, class_table, gallery_line, map_table, recall_table, two_stage_report
 from truepair.cli.options import errors_name_options
 from truepair.cli.shared import DATA_HELP, add_command, add_reading, given_reading
 from truepair.device import DEVICE_HELP, resolve_device
@@ -74,7 +74,7 @@ def add_evaluate(commands: Any) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
-    from truepair.evaluation import evaluate, recall_bounds
+    from truepair.evaluation import evaluate, gallery, recall_bounds
     from truepair.evaluation.evaluate import Watched
     from truepair.files import write_json_atomically
 
@@ -89,6 +89,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
         scores = score_classes(Watched(model), pairs_of(options, labelled=True), at=options.at)
         figures, rows = dict(scores.figures()), scores.by_class()
         print(map_table({options.split: figures}))
+        print(gallery_line({options.split: scores.items.counts}))
         if options.per_class:
             figures["by_class"] = [vars(row) for row in rows]
             print("\n" + class_table(rows))
@@ -96,6 +97,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
         pairs = pairs_of(options)
         figures = {**evaluate(Watched(model), pairs, folds=options.folds)}
         print(recall_table({options.split: figures}))
+        print(gallery_line({options.split: gallery(pairs)}, options.folds))
         for split, below in recall_bounds({options.split: pairs}, folds=options.folds).items():
             figures["recall_bound"] = below
             print(bound_sentence(split, below))

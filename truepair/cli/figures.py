@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from truepair.phrases import aligned, counted
@@ -39,6 +40,16 @@ def recall_table(rows: dict[str, dict[str, float]]) -> str:
         cells = [f"{figures[column]:{width}.1f}" for column, width in zip(columns, widths, strict=True)]
         lines.append("  ".join([f"{name:{names}}", *cells]))
     return "\n".join(lines)
+
+
+def gallery_line(galleries: Mapping[str, Mapping[str, int]], folds: int | None = None) -> str:
+    """What the queries of each split were ranked among: the larger, the lower is recall at k."""
+    within = "" if folds is None else f", in {counted(folds, 'fold')}"
+    said = [
+        f"{counted(found['images'], 'image')} and {counted(found['texts'], 'text')} ({split}{within})"
+        for split, found in galleries.items()
+    ]
+    return f"Ranked: {', '.join(said)}"
 
 
 def bound_sentence(split: str, found: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from truepair.cli.figures import bound_sentence, map_table, recall_table
+from truepair.cli.figures import bound_sentence, gallery_line, map_table, recall_table
 from truepair.cli.options import (
     add_engine_options,
     add_options,
@@ -305,6 +305,7 @@ def summary(result: dict[str, Any]) -> str:
     corrected = result.get("labels")
     if figures:
         lines.append(map_table(figures) if corrected else recall_table(figures))
+        lines += [gallery_line(result["gallery"])] if "gallery" in result else []  # not in runs of before
         lines += [bound_sentence(split, below) for split, below in result.get("recall_bound", {}).items()]
     else:
         lines.append(

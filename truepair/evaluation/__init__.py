@@ -4,6 +4,7 @@ from truepair.evaluation.average_precision import average_precisions, mean_avera
 from truepair.evaluation.class_retrieval import evaluate_classes, score_classes
 from truepair.evaluation.detection import detection, division_record
 from truepair.evaluation.evaluate import evaluate
+from truepair.evaluation.gallery import gallery
 from truepair.evaluation.label_correction import confusion, corrected_classes, label_record, mean_distribution
 from truepair.evaluation.mutual_information import jensen_shannon_information, mine
 from truepair.evaluation.ranks import UNDESCRIBED, ranks, ranks_from_blocks
@@ -26,6 +27,7 @@ __all__ = [
     "evaluate_classes",
     "fold_recall",
     "folds_of",
+    "gallery",
     "jensen_shannon_information",
     "label_record",
     "mean_average_precision",

@@ -32,6 +32,11 @@ class LabelledItems:
     texts: IntArray
     text_labels: IntArray
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many `images` and `texts`."""
+        return {"images": len(self.images), "texts": len(self.texts)}
+
 
 @dataclass(frozen=True)
 class ClassFigures:

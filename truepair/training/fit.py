@@ -32,6 +32,7 @@ from truepair.engines.word_start import start_words
 from truepair.errors import InputError, RunFolderError
 from truepair.evaluation import detection, division_record, evaluate
 from truepair.evaluation.class_retrieval import evaluate_classes
+from truepair.evaluation.gallery import gallery
 from truepair.evaluation.label_correction import label_record
 from truepair.evaluation.recall_bound import recall_bounds
 from truepair.files import write_json_atomically
@@ -320,6 +321,7 @@ class Assembly:
             "best_epoch": self.state.cursor.best_epoch,
             "dev": self.score(best, self.dev) if self.dev is not None else None,
             "test": self.score(best, self.test) if self.test is not None else None,
+            "gallery": self.galleries(),
             **self.score_memory(),
             **({} if share is None else {"mismatch_share": asdict(share), "mismatch_share_by": share_by}),
             **({"wrong_label_share": asdict(wrong)} if wrong is not None else {}),
@@ -341,6 +343,11 @@ class Assembly:
     def score(self, model: RetrievalModel, pairs: Pairs) -> dict[str, float]:
         """Recall, or mAP for a method that learns from class labels."""
         return evaluate_classes(model, pairs) if self.method.learns_from_labels else evaluate(model, pairs)
+
+    def galleries(self) -> dict[str, dict[str, int]]:
+        """How many images and texts dev and test are ranked among."""
+        splits, by_class = {"dev": self.dev, "test": self.test}, self.method.learns_from_labels
+        return {name: gallery(pairs, by_class=by_class) for name, pairs in splits.items() if pairs is not None}
 
     def recall_bounds(self) -> dict[str, Any]:
         """What recall can be at most of dev and test, where equal captions or images set it low."""
