@@ -35,10 +35,7 @@ def soft_targets(runs: Mapping[str, RunFolder], *, source: str) -> Drawn:
 
 def told(example: SoftExample, pairs: Pairs) -> dict[str, Any]:
     """A query and its candidates with what they are called, numbers to four places."""
-    others = [
-        {**named(OTHER[example.query], one.row, pairs), **rounded(asdict(one) | {"row": one.row})}
-        for one in example.candidates
-    ]
+    others = [{**named(OTHER[example.query], one.row, pairs), **rounded(asdict(one))} for one in example.candidates]
     return {"query": example.query, "row": example.row, **named(example.query, example.row, pairs), "found": others}
 
 
