@@ -10,7 +10,7 @@ from truepair.data.describe import describe
 from truepair.data.noise import apply_noise_index, inject_noise, write_noise_index
 from truepair.data.open import load
 from truepair.data.open import open as open_source
-from truepair.data.repeats import copies
+from truepair.data.repeats import copies, first_copies
 from truepair.evaluation.retrieval import recall
 
 
@@ -103,3 +103,18 @@ def test_rows_of_embeddings_too(tmp_path: Path) -> None:
 def test_fashion_stays_as_it_is(fashion: Path) -> None:
     for split in ("train", "dev", "test"):
         assert load(fashion, split).images.copies == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(5, 8), (70,), (3,)])
+def test_the_first_of_equal_images_is_that_of_plain_loops(dtype, shape):
+    """Also where images begin alike and differ later, and of numbers that are not finite."""
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 2, (60, *shape)).astype(dtype)
+    features[10:40] = features[0]
+    features[20:40].reshape(20, -1)[:, -1] = rng.integers(2, 6, 20)
+    features[50:53] = np.nan
+    plain = [next(i for i in range(60) if features[i].tobytes() == features[k].tobytes()) for k in range(60)]
+    assert first_copies(features).tolist() == plain
+    assert plain != list(range(60))
+    assert first_copies(features[:0]).tolist() == [] and first_copies(features[:1]).tolist() == [0]

@@ -76,6 +76,24 @@ def test_shares_are_drawn_by_image(tmp_path: Path, make) -> None:
     assert load_splits(DataConfig(str(source)), seed=0).dev is None
 
 
+def test_copies_of_a_picture_are_in_one_split(tmp_path: Path) -> None:
+    """Whatever they are called; all others are where they are without the copies."""
+    write_pictures(tmp_path, 40)
+    (tmp_path / "t.csv").write_text("image,caption\n" + "".join(f"p{k}.png,c {k}\n" for k in range(40)))
+    shares = {"dev_share": 0.3, "test_share": 0.2}
+    before = {split: set(load(tmp_path, split, **shares).images.ids) for split in ("train", "dev", "test")}
+    groups = [[0, 7, 21, 35], [3, 4], [12, 39]]
+    for first, *others in groups:
+        for other in others:
+            (tmp_path / f"p{other}.png").write_bytes((tmp_path / f"p{first}.png").read_bytes())
+    moved = {f"p{other}.png": f"p{first}.png" for first, *others in groups for other in others}
+    after = {split: set(load(tmp_path, split, **shares).images.ids) for split in before}
+    for split, names in after.items():
+        expected = {f"p{k}.png" for k in range(40) if moved.get(f"p{k}.png", f"p{k}.png") in before[split]}
+        assert names == expected
+    assert after != before
+
+
 def test_shares_that_cannot_be_drawn(tmp_path: Path) -> None:
     source = make_csv(tmp_path / "in")
     for shares, message in (

@@ -17,6 +17,7 @@ from truepair.data.pairs import Array, BoolArray, IntArray
 
 _ROWS_AT_ONCE = 64
 _AT_ONCE = 1024
+_BEGINNING = 16  # numbers of an image
 
 
 def copies(features: Any, names: Sequence[str] | None = None) -> int:
@@ -56,17 +57,40 @@ def bytes_digest(values: Array) -> int:
     return int.from_bytes(blake2b(np.ascontiguousarray(values).tobytes(), digest_size=8).digest(), "little")
 
 
-def image_digests(features: Array) -> IntArray:
+def image_digests(features: Array, rows: IntArray | None = None) -> IntArray:
     """(n,) int64, the same for images of equal features: float16 and float32 of the same numbers are equal.
+
+    Args:
+        features: (N, R, D) or (N, D).
+        rows: (n,) of which images; None for all.
+    """
+    found = np.empty(len(features) if rows is None else len(rows), dtype=np.uint64)
+    for start in range(0, len(found), _AT_ONCE):
+        here = slice(start, start + _AT_ONCE)
+        block = np.asarray(features[here if rows is None else rows[here]]).astype(np.float32)
+        found[here] = [bytes_digest(row) for row in block]
+    return found.view(np.int64)
+
+
+def first_copies(features: Array) -> IntArray:
+    """(n,) int64: of each image the first one of equal features, itself where there is none before it.
+
+    Most images differ in their first numbers from all others and are not read any further.
 
     Args:
         features: (n, R, D) or (n, D).
     """
-    found = np.empty(len(features), dtype=np.uint64)
-    for start in range(0, len(features), _AT_ONCE):
-        block = np.asarray(features[start : start + _AT_ONCE]).astype(np.float32)
-        found[start : start + len(block)] = [bytes_digest(row) for row in block]
-    return found.view(np.int64)
+    firsts = np.arange(len(features))
+    if not len(features):
+        return firsts
+    beginnings = np.ascontiguousarray(features.reshape(len(features), -1)[:, :_BEGINNING])
+    keys = beginnings.view(np.dtype((np.void, beginnings.shape[1] * beginnings.itemsize)))[:, 0]
+    _, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    alike = np.flatnonzero(sizes[group] > 1)
+    if len(alike):
+        _, first, group = np.unique(image_digests(features, alike), return_index=True, return_inverse=True)
+        firsts[alike] = alike[first[group]]
+    return firsts
 
 
 def caption_key(caption: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truepair.data.repeats import first_copies
 from truepair.device import check_memory
 from truepair.errors import InputError
 
@@ -42,9 +43,13 @@ def named(split: str, available: Sized[str]) -> tuple[str, ...]:
 def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: float | None, *, seed: int) -> Pairs:
     """The pairs of a split of a source that has none: its images are dealt out by chance, no image to two splits.
 
+    Nor are images of equal features: all go where the first of them goes. Images that a model was trained on, under
+    another name, would flatter its figures.
+
     Args:
-        dev_share, test_share: of the images, in [0, 1); None for no such split. What is left is "train".
-        seed: of the draw, which depends on it and the number of images alone; the order of the source stays.
+        dev_share, test_share: of the images, in [0, 1); None for no such split. What is left is "train". Where images
+            are equal a split can be a few larger or smaller.
+        seed: of the draw, which depends on it, the number of images and which are equal; the order of the source stays.
     """
     from truepair.seeding import generator
 
@@ -52,10 +57,11 @@ def take_share(pairs: Pairs, split: str, dev_share: float | None, test_share: fl
     order = generator(seed, "splits").permutation(images)
     dev, test = (round((share or 0) * images) for share in (dev_share, test_share))
     part = {"dev": order[:dev], "test": order[dev : dev + test], "train": order[dev + test :]}[plain_name(split)]
+    features = pairs.images.features  # those of pictures lie on the disk, a share of them is copied
+    part = np.flatnonzero(np.isin(first_copies(features), part))
     rows = np.flatnonzero(np.isin(pairs.image_index, part))
     if not len(rows):
         raise InputError(f"{pairs.name}: {images} images are too few for these shares, {split} gets none of them")
-    features = pairs.images.features  # those of pictures lie on the disk, a share of them is copied
     needed = len(part) * features.itemsize * math.prod(features.shape[1:])
     what = f"{pairs.name}: {split}, {len(part):,} of its images (splits of its own would stay on the disk)"
     check_memory(needed, what)
