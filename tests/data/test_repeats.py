@@ -10,7 +10,7 @@ from truepair.data.describe import describe
 from truepair.data.noise import apply_noise_index, inject_noise, write_noise_index
 from truepair.data.open import load
 from truepair.data.open import open as open_source
-from truepair.data.repeats import copies, first_copies
+from truepair.data.repeats import copies, first_copies, held_in
 from truepair.evaluation.retrieval import recall
 
 
@@ -118,3 +118,14 @@ def test_the_first_of_equal_images_is_that_of_plain_loops(dtype, shape):
     assert first_copies(features).tolist() == plain
     assert plain != list(range(60))
     assert first_copies(features[:0]).tolist() == [] and first_copies(features[:1]).tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_rows_that_others_hold_are_those_of_plain_loops(dtype):
+    rng = np.random.default_rng(1)
+    features, others = (rng.integers(0, 2, (40, 5, 8)).astype(dtype) for _ in range(2))
+    others[:10] = features[20:30]
+    others[5:10, -1, -1] = 7  # they differ in the last number alone
+    found = held_in(features, others.astype(np.float32))
+    assert found.tolist() == [20, 21, 22, 23, 24]
+    assert held_in(features, others[:0]).tolist() == [] and held_in(features[:0], others).tolist() == []

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from truepair.cli.main import main, one_line
 from truepair.data.statistics import nothing_to_learn
 from truepair.data.text import MOST_WORDS, Vocabulary
 from truepair.encoders.decode import Budget, read_picture
+from truepair.training.held_out import copies_in_training
 
 BIG = 3000  # pixels a side
 
@@ -209,6 +211,22 @@ def test_where_nothing_can_be_learned_it_is_said(precomp, features, captions, to
 def test_usual_pairs_are_no_cause_for_words(tiny, trained):
     assert nothing_to_learn(truepair.load(tiny)) == []
     assert "warnings" not in json.loads((trained / "result.json").read_text())
+
+
+def test_pictures_that_are_trained_on_and_scored_on_are_told(tiny, tmp_path):
+    """From one in a hundred on: products share a photograph now and then."""
+    train, dev = truepair.load(tiny), truepair.load(tiny, "dev")
+    features = np.array(dev.images.features)
+    features[3] = train.images.features[5]
+    copied = replace(dev, images=replace(dev.images, features=features))
+    with pytest.warns(UserWarning, match="1 of 16 images of the split 'dev' have the features of images that are"):
+        run = truepair.fit(train, dev=copied, out=tmp_path / "run", epochs=1, minimum_count=1, progress=False)
+    (warning,) = run.result["warnings"]
+    assert repr(dev.images.ids[3]) in warning and "keep copies of a picture in one split" in warning
+    assert copies_in_training(train, {"dev": dev, "test": None}) == []
+    many = replace(dev.images, features=np.concatenate([features, *[features[6:] + 1 + k for k in range(9)]]))
+    few = replace(copied, images=replace(many, ids=tuple(f"i{k}" for k in range(len(many.features)))))
+    assert len(few.images) > 100 and copies_in_training(train, {"dev": few}) == []
 
 
 def test_python_is_warned_too(precomp):

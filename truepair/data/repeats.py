@@ -6,9 +6,9 @@ Taken for different images they tie with each other, and no recall at 1 could ex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import blake2b
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def _runs(rows: Any) -> int:
         begin = int(begins[-1]) if len(begins) else begin
         if common == 1:
             return 1
-    return gcd(common, len(rows) - begin) if len(rows) else 1
+    return math.gcd(common, len(rows) - begin) if len(rows) else 1
 
 
 def differ(ones: Array, others: Array) -> BoolArray:
@@ -81,16 +81,29 @@ def first_copies(features: Array) -> IntArray:
         features: (n, R, D) or (n, D).
     """
     firsts = np.arange(len(features))
-    if not len(features):
-        return firsts
-    beginnings = np.ascontiguousarray(features.reshape(len(features), -1)[:, :_BEGINNING])
-    keys = beginnings.view(np.dtype((np.void, beginnings.shape[1] * beginnings.itemsize)))[:, 0]
-    _, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    _, group, sizes = np.unique(_beginnings(features), return_inverse=True, return_counts=True)
     alike = np.flatnonzero(sizes[group] > 1)
     if len(alike):
         _, first, group = np.unique(image_digests(features, alike), return_index=True, return_inverse=True)
         firsts[alike] = alike[first[group]]
     return firsts
+
+
+def held_in(features: Array, others: Array) -> IntArray:
+    """Which rows of the features, (m,) ascending, are equal to one of the others; both (n, R, D) or (n, D)."""
+    keys = np.concatenate([_beginnings(features), _beginnings(others)])
+    group = np.unique(keys, return_inverse=True)[1]
+    here, there = group[: len(features)], group[len(features) :]
+    alike, among = np.flatnonzero(np.isin(here, there)), np.flatnonzero(np.isin(there, here))
+    if not len(alike):
+        return alike
+    return alike[np.isin(image_digests(features, alike), image_digests(others, among))]
+
+
+def _beginnings(features: Array) -> Array:
+    """(n,): the bytes of the first numbers of each image, as one key."""
+    first = features.reshape(len(features), math.prod(features.shape[1:]))[:, :_BEGINNING].astype(np.float32)
+    return np.ascontiguousarray(first).view(np.dtype((np.void, first.shape[1] * first.itemsize)))[:, 0]
 
 
 def caption_key(caption: str) -> str:

@@ -43,6 +43,7 @@ from truepair.phrases import counted
 from truepair.seeding import torch_seeded
 from truepair.training.checks import check_engine, check_labels, check_scores, check_trainable, check_trusted
 from truepair.training.config import build_optimizer
+from truepair.training.held_out import copies_in_training
 from truepair.training.loop import FIGURE_TITLES, Observers, Trained, Training, TrainingData
 from truepair.training.pair_table import write_pair_table
 from truepair.training.pieces import check_pieces
@@ -229,7 +230,7 @@ class Assembly:
         self.pairs, self.dev, self.test, self.team = pairs, dev, test, team or Team()
         self.method, self.setup, self.folder = method, setup, folder
         self.device, self.progress, self.on_epoch = device, progress, on_epoch
-        self.warnings = nothing_to_learn(pairs)
+        self.warnings = nothing_to_learn(pairs) or copies_in_training(pairs, {"dev": dev, "test": test})
         assert setup.preparation is not None
         self.preparation = setup.preparation
         self.word_vectors = word_vectors_of(setup)

@@ -1,16 +1,21 @@
-"""Splits that are drawn again after training: none of the pairs that a run was trained on may be among them."""
+"""What is evaluated on must not have been trained on: pairs of a split drawn again, and copies of pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from truepair.data.config import DataConfig, Reading
 from truepair.data.pairs import Pairs
+from truepair.data.repeats import held_in
 from truepair.data.splits import plain_name
 from truepair.errors import InputError
 from truepair.training.pair_table import read_pair_table
 from truepair.training.run_folder import RunFolder
+
+COPIES_TOLD = 0.01
+"""Share of a split's images from which on it is said that they are trained on as well."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,25 @@ def seen_in_training(run: Path, pairs: Pairs, source: str, split: str, reading: 
     known = set(read_pair_table(folder.pairs, ["pair_id"]).column("pair_id").to_pylist())
     ids = [name for name in pairs.ids() if name in known]
     return SeenPairs(pairs, split, ids) if ids else None
+
+
+def copies_in_training(trained: Pairs, splits: Mapping[str, Pairs | None]) -> list[str]:
+    """A sentence for each split of which at least one image in a hundred has the features of one that is trained on.
+
+    Single ones, such as two products with one photograph, are in the data of the field too, and change little.
+    """
+    said = []
+    for split, pairs in splits.items():
+        if pairs is None or pairs.images.features.shape[1:] != trained.images.features.shape[1:]:
+            continue
+        copies = held_in(pairs.images.features, trained.images.features)
+        if len(copies) >= COPIES_TOLD * len(pairs.images):
+            said.append(
+                f"{pairs.name}: {len(copies):,} of {len(pairs.images):,} images of the split {split!r} have the "
+                f"features of images that are trained on, {pairs.images.ids[int(copies[0])]!r} is one: its figures say "
+                "less of new images; keep copies of a picture in one split"
+            )
+    return said
 
 
 def check_held_out(run: Path, pairs: Pairs, source: str, split: str, reading: Reading) -> None:
