@@ -215,4 +215,4 @@ def test_what_is_kept_is_what_the_models_say_of_the_vectors(tmp_path, monkeypatc
     assert [side.shape for side in sides] == [(400, 6), (400, 5)]
     told = read_pair_table(made.path / "pairs.parquet", ["label_distribution"])["label_distribution"].to_pylist()
     np.testing.assert_allclose(np.array(told), of(sides, rows, labels, 4, seed=0).posterior, atol=1e-6)
-    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 4
+    assert json.loads((made.path / "config.json").read_text())["method"]["revision"] == 5
