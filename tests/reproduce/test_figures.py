@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import truepair
 from tests.pages.labels.made_runs import columns_of_a_run, write_run
 from truepair.engines.config import GlobalConfig
 from truepair.errors import InputError
+from truepair.losses.active_complementary import robust_complementary
 from truepair.methods.disncl.method import DisNCL
 from truepair.methods.disncl.options import DisNCLConfig
 from truepair.reproduce.cells import Places
@@ -131,20 +133,29 @@ def test_recalls_are_means_and_deviations_over_seeds_in_the_order_of_the_rows():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["R@1", "R@5", "R@10"]
 
 
-def test_the_bounds_of_the_risk_hold_for_the_loss_and_close_at_one():
-    """Theorem 1 rests on A_min ≤ Σ_j tan p_j ≤ A_max: no distribution is beyond, and both ends are reached."""
+@pytest.mark.parametrize("exponent", [0.0, 0.4, 1.0])
+def test_the_bounds_of_the_risk_are_those_of_the_loss(exponent):
+    """Over all N targets L_r sums to (N − 1) A^(1−q) (lemma 2), from N equal probabilities to a single one; η of the
+    pairs are mismatched with one of N − 1 captions, in both directions (theorem 1).
+    """
     captions, rate = 5, 0.3
-    sums = np.tan(np.random.default_rng(0).dirichlet(np.full(captions, 0.3), size=500)).sum(axis=1)
-    ends = [np.tan(np.full(captions, 1 / captions)).sum(), np.tan(np.eye(captions)[0]).sum()]
-    assert sums.min() >= ends[0] - 1e-12 and sums.max() <= ends[1] + 1e-12
-    for exponent in (0.0, 0.4, 1.0):
-        low, high = (end ** (1 - exponent) for end in ends)
-        c, c_prime = bounds(captions, rate, exponent)
-        assert c_prime == pytest.approx(2 * rate * (high - low))
-        assert c == pytest.approx(2 * rate * (low - high) / (1 - captions * rate / (captions - 1)))
+    drawn = np.random.default_rng(0).dirichlet(np.full(captions, 0.3), size=50)
+    rows = torch.from_numpy(np.concatenate([np.full((1, captions), 1 / captions), np.eye(captions)[:1], drawn]))
+
+    q = torch.full((captions,), exponent, dtype=torch.float64)
+    sums = [float(robust_complementary(row.repeat(captions, 1), q).sum()) / (captions - 1) for row in rows]
+    least, most = sums[:2]
+    assert all(least - 1e-12 <= value <= most + 1e-12 for value in sums)
+    c, c_prime = bounds(captions, rate, exponent)
+    assert c_prime == pytest.approx(2 * rate * (most - least), abs=1e-12)
+    assert c == pytest.approx(-c_prime / (1 - captions * rate / (captions - 1)), abs=1e-12)
+
+
+def test_both_bounds_close_at_one():
     curves = risk_bounds(captions=100, rate=0.2).numbers["curves"]
-    assert curves["C"][-1] == [1.0, 0.0] and curves["C′"][-1] == [1.0, 0.0]
-    assert all(values == sorted(values) for values in ([value for _, value in curves["C"]],))
+    assert curves["C"][-1] == curves["C′"][-1] == [1.0, 0.0]
+    lower, upper = ([value for _, value in curves[name]] for name in ("C", "C′"))
+    assert lower == sorted(lower) and upper == sorted(upper, reverse=True) and lower[0] < 0 < upper[0]
 
 
 def test_a_figure_of_a_formula_needs_neither_records_nor_runs(tmp_path):

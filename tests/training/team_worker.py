@@ -32,7 +32,7 @@ OPTIONS = {
     "truepair": {"pieces": (3,)},
     "mscn": {"warm_up_epochs": 1, "head_width": 5, "trial": "taken"},
     "gsc": {"co_train": True},
-    "uot-rcl": {"warm_up_epochs": 1},
+    "uot-rcl": {"warm_up_epochs": 1, "neighbours": 6},
 }
 
 
