@@ -295,15 +295,15 @@ def test_soft_targets_are_those_of_the_run_and_name_what_they_are_of(pairs_run):
     drawn = soft_targets({"run": pairs_run}, source="scenes:60")
     expected = soft_examples(open_subject(pairs_run.path), test, seed=0)
     rows = drawn.numbers["queries"]
-    assert [row["query"] for row in rows] == ["image"] * 4 + ["text"] * 4
+    assert [row["kind"] for row in rows] == ["image"] * 4 + ["text"] * 4
     for row, query in zip(rows, expected.queries, strict=True):
         assert [one["target"] for one in row["found"]] == [round(one.target, 4) for one in query.candidates]
-        assert row["found"][0]["role"] == "match" and row["row"] == query.row
+        assert row["found"][0]["role"] == "match" and row["place"] == query.row
         for one in row["found"]:
-            if row["query"] == "image":
-                assert one["caption"] == test.texts.captions[one["row"]]
+            if row["kind"] == "image":
+                assert one["caption"] == test.texts.captions[one["place"]]
             else:
-                assert one["id"] == test.images.ids[one["row"]]
+                assert one["id"] == test.images.ids[one["place"]]
     assert len(drawn.figure.axes) == 8 * (1 + max(len(row["found"]) for row in rows))
 
 

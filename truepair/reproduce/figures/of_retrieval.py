@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from truepair.training.run_folder import RunFolder
 Found = dict[str, Any]
 TEXTS_FOUND, IMAGES_FOUND = 5, 3
 """How many of the most similar items a query is shown with: texts of an image, images of a text."""
+OTHER = {"image": "text", "text": "image"}
 LETTERS = 44  # of a caption in a cell
 
 
@@ -115,7 +116,7 @@ def row_of(kind: str, query: int, similarity: Any, pairs: Pairs, count: int) -> 
         query: a pair.
         similarity: (N,), of the query and the other side of every pair.
     """
-    other = "text" if kind == "image" else "image"
+    other = OTHER[kind]
     best = np.argsort(-similarity, kind="stable")[:count].tolist()
     found = [
         {**item(other, pair, pairs), "similarity": round(float(similarity[pair]), 4)}
@@ -137,10 +138,35 @@ def item(kind: str, pair: int, pairs: Pairs) -> Found:
 def draw_rows(
     rows: list[Found], pairs: Pairs, about_query: Callable[[Found], str], about_found: Callable[[Found], object]
 ) -> Any:
-    """A row a query: the query on the left, what is found to its right; ✓ and a solid frame where it is right.
+    """`draw_cells` with ✓ and a solid frame where what is found is right.
 
     Args:
         about_query, about_found: what stands above a query, and above what is found.
+    """
+
+    def look(found: Found) -> Look:
+        right = found["right"]
+        colour = TRUTH["matched" if right else "mismatched"]
+        return Look(f"{'✓' if right else '✗'} {about_found(found)}", colour, "solid" if right else "dashed")
+
+    return draw_cells(rows, pairs, about_query, look)
+
+
+class Look(NamedTuple):
+    """What stands above a cell, in which colour, and the line of the frame around it; without one there is none."""
+
+    title: str
+    colour: str = "black"
+    frame: str | None = None
+
+
+def draw_cells(
+    rows: list[Found], pairs: Pairs, about_query: Callable[[Found], str], look: Callable[[Found], Look]
+) -> Any:
+    """A row a query: the query on the left, what is found to its right.
+
+    Args:
+        rows: each with its `kind`, `image` or `text`, its `place` among these, and what is `found` of the other kind.
     """
     from matplotlib.figure import Figure
 
@@ -152,13 +178,13 @@ def draw_rows(
         for cells, row in zip(panels, rows, strict=True):
             show(cells[0], row["kind"], row, pairs, about_query(row))
             cells[0].spines[:].set_visible(False)
-            other = "text" if row["kind"] == "image" else "image"
             for cell, found in zip(cells[1:], row["found"], strict=False):
-                truth = "matched" if found["right"] else "mismatched"
-                said = f"{'✓' if found['right'] else '✗'} {about_found(found)}"
-                show(cell, other, found, pairs, said, TRUTH[truth])
-                for spine in cell.spines.values():
-                    spine.set(visible=True, color=TRUTH[truth], linestyle="solid" if found["right"] else "dashed")
+                title, colour, frame = look(found)
+                show(cell, OTHER[row["kind"]], found, pairs, title, colour)
+                cell.spines[:].set_visible(False)
+                if frame is not None:
+                    for spine in cell.spines.values():
+                        spine.set(visible=True, color=colour, linestyle=frame)
             for cell in cells[1 + len(row["found"]) :]:
                 cell.set_axis_off()
     return figure
