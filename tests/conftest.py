@@ -8,10 +8,13 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.processes import without_fsync
+
 os.environ.setdefault("TRUEPAIR_ENCODER", "windows")  # the quickest, and for pictures of a few pixels the best
 torch.set_num_threads(1)  # the tests run in several processes; threads that wait for each other would slow them down
 settings.register_profile("untimed", deadline=None)  # no test is about time, and a busy machine is slow
 settings.load_profile("untimed")
+without_fsync()
 
 
 @pytest.fixture(scope="session", autouse=True)

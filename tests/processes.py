@@ -12,6 +12,11 @@ _fork_server = multiprocessing.get_context("forkserver")
 _fork_server.set_forkserver_preload(["truepair.cli.main", "truepair.training.jobs", "truepair.audit"])
 
 
+def without_fsync() -> None:
+    """No test cuts the power, and what a killed process has written is there: on a slow disk, minutes of waiting."""
+    os.fsync = lambda descriptor: None
+
+
 class Started:
     """A process that calls a function, whose value is its exit code; what it prints goes to files in `folder`."""
 
@@ -77,6 +82,7 @@ def _call(
         os.dup2(opened, stream.fileno())
         os.close(opened)
     os.environ.update(environment)
+    without_fsync()
     import torch
 
     torch.set_num_threads(1)

@@ -57,17 +57,15 @@ def test_every_method_trains_on_every_engine_and_its_model_comes_back(tiny, tmp_
     assert all(bool(torch.isfinite(tensor).all()) for tensor in load_file(run.folder.model).values())
 
 
-@pytest.mark.parametrize(
-    ("model", "method"),
-    [
-        ("sgr", "ugncl"),
-        ("saf", "gsc dual"),
-        ("global", "ugncl"),
-    ],
-)
+@pytest.fixture(scope="module", params=[("sgr", "ugncl"), ("saf", "gsc dual"), ("global", "ugncl")], ids=str)
+def whole(tiny, tmp_path_factory, request):
+    """A model, a method and their run, which was never cut off."""
+    return *request.param, fit(tiny, tmp_path_factory.mktemp("whole") / "run", *request.param)
+
+
 @pytest.mark.parametrize("batches", [3, 8])
-def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, model, method, batches):
-    whole = fit(tiny, tmp_path / "whole", model, method)
+def test_a_run_cut_off_ends_as_if_it_had_not_been(tiny, tmp_path, monkeypatch, whole, batches):
+    model, method, whole = whole
     train_batch, left = loop.Training._train_batch, [batches]
 
     def counted(self, state, position, batch):
