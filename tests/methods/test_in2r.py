@@ -7,12 +7,15 @@ from torch.nn.functional import normalize
 import truepair
 from tests.losses.test_losses import loop_hinge
 from tests.methods.given import GivenForward, GivenNetwork, remembering
+from tests.methods.vectors import Vectors, forward_of
+from truepair.data.batch import PairBatch
 from truepair.engines.config import GlobalConfig, SGRConfig
 from truepair.engines.retrieval_model import Needs, build_engine
 from truepair.errors import InputError
+from truepair.losses import hinge_ranking
 from truepair.losses.rematching import symmetric_cross_entropy
 from truepair.methods import build_method
-from truepair.methods.base import EpochPosition, Stage
+from truepair.methods.base import EpochPosition, Forward, Stage
 from truepair.methods.in2r.prototypes import AuxiliaryRefiners, Refiner, Refiners
 from truepair.training.setup import Setup
 
@@ -151,6 +154,44 @@ def test_the_warm_up_compares_within_the_modalities_too():
     found = method.batch_loss(GivenForward(given, torch.arange(PAIRS)), position(1, turn=1), memory).per_pair
     matrices = (given[1].similarity, given[1].image_similarity, given[1].text_similarity)
     torch.testing.assert_close(found, sum(symmetric_cross_entropy(matrix) for matrix in matrices))
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_second_pass_shows_the_items_unaltered(epoch):
+    """In the warm-up and after it: rows are the items of the batch as it is, columns the same items without noise."""
+    draw, ids = torch.Generator().manual_seed(5), torch.arange(6)
+    given, altered = (
+        [torch.randn(6, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2)] for _ in range(2)
+    )
+    clean = forward_of(Vectors(WIDTH).train(), *given, ids)
+    batch = PairBatch(ids, *(side + 0.5 * noise for side, noise in zip(given, altered, strict=True)))
+    forward = Forward(clean.engine, batch, Refiners(1, WIDTH).double(), clean.prepare)
+    method = build_method("in2r", {"co_train": False, "second_pass": "taken"})
+    memory = remembering(method, 6, weight=torch.ones(6))
+    found = method.batch_loss(forward, position(epoch), memory).per_pair
+    (first,), (second,) = forward.networks, clean.networks
+    within = first.images @ second.images.T, first.texts @ second.texts.T
+    assert all(bool((matrix.diagonal() < 0.99).any()) for matrix in within)
+    expected = sum(
+        hinge_ranking(matrix, margin=margin) if epoch > 1 else symmetric_cross_entropy(matrix)
+        for matrix, margin in zip((first.similarity, *within), (0.2, 0.3, 0.3), strict=True)
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    slopes = [
+        torch.autograd.grad(loss.sum(), clean.engine.regions.weight, retain_graph=True)[0] for loss in (found, expected)
+    ]
+    torch.testing.assert_close(*slopes, rtol=0, atol=1e-12)  # from both passes
+
+
+def test_with_a_second_pass_it_trains_and_ends_elsewhere(tiny, tmp_path):
+    setup = Setup(model=GlobalConfig(width=8, word_width=8))
+    options = {"epochs": 2, "minimum_count": 1, "learning_rate": 1e-2, "batch_size": 16, "setup": setup}
+    losses = []
+    for second in ("left_out", "taken"):
+        method = build_method("in2r", {"second_pass": second})
+        run = truepair.fit(truepair.load(tiny), method=method, out=tmp_path / second, **options)
+        losses.append([line["loss"] for line in run.metrics])
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
 
 
 def test_both_networks_start_alike_and_part(tiny, tmp_path):

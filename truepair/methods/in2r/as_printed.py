@@ -13,6 +13,7 @@ PRINTED = Preset(
         "temperature": 0.05,
         "margin": 0.2,
         "intra_modal_margin": 0.3,
+        "second_pass": "taken",
         "warm_up_epochs": 1,
         "threshold": 0.5,
         "mixture": "released",
@@ -43,8 +44,8 @@ PRINTED = Preset(
         "values of the released losses, pair by pair: its repository was not at hand, so that tests compare with plain "
         "loops of the equations alone",
         "words start from GloVe of 840B words: give them with --word-vectors",
-        "a second pass with other dropout is what an item is compared with in its own modality; here it is compared "
-        "with the others of the batch in the same pass",
+        "other dropout in the second pass, with which an item is compared in its own modality: the global engine has "
+        "none, so the second pass sees the items without augmentation",
         "encodings are centred by the mean of their batch there, in evaluation too, so that a score depends on the "
         "others of its batch: not followed",
         "the bank is a ring that the batches fill; here the pass over all pairs before an epoch makes it anew",

@@ -14,7 +14,7 @@ from truepair.correspondence import CorrespondenceMemory, matching_probability
 from truepair.losses import hinge_ranking
 from truepair.losses.products import products
 from truepair.losses.rematching import symmetric_cross_entropy
-from truepair.methods.base import BatchLoss, EpochPosition, Forward, NetworkForward
+from truepair.methods.base import BatchLoss, EpochPosition, Forward, NetworkForward, at_least_single
 from truepair.methods.in2r.as_printed import PRINTED
 from truepair.methods.in2r.options import IN2RConfig
 from truepair.methods.in2r.prototypes import AuxiliaryRefiners, nearest_partners
@@ -39,6 +39,7 @@ class IN2R(LossDivision):
     def __init__(self, config: IN2RConfig) -> None:
         super().__init__(config)
         self.turns = self.networks
+        self.reads_beside = config.second_pass == "taken"
         self.auxiliary = AuxiliaryRefiners()
         self.seen: dict[str, Tensor] = {}  # vectors of a pass over all pairs, until it is done
 
@@ -86,40 +87,42 @@ class IN2R(LossDivision):
         network = forward.networks[index]
         probability = matching_probability(network.similarity.detach(), temperature=self.probability_temperature)
         memory.write("seen_probability", ids, probability)
+        within = self.within(network, forward, index)
         if not self.surveys(position):
-            return BatchLoss(self.robust_loss(network), {})
+            return BatchLoss(self.robust_loss(network, within), {})
         assert isinstance(forward.auxiliary, nn.ModuleList)
         weight = memory.read("weight" + self.suffixes[-1 - index], ids).to(network.similarity)
-        return BatchLoss(self.network_loss(network, ids, weight, index, forward.auxiliary[index], memory), {})
+        loss = self.network_loss(network, within, weight)
+        noisy = (weight <= self.config.threshold).nonzero()[:, 0]
+        if len(noisy) < 2:  # one alone has no other to be told from
+            return BatchLoss(loss, {})
+        anew = self.rematched(network, ids.cpu()[noisy.cpu()], noisy, index, forward.auxiliary[index], memory)
+        rematch_weight = 1 / len(weight) if self.config.rematch_weight is None else self.config.rematch_weight
+        return BatchLoss(loss if anew is None else loss.index_add(0, noisy, rematch_weight * anew.to(loss)), {})
 
-    def robust_loss(self, network: NetworkForward) -> Tensor:
+    def within(self, network: NetworkForward, forward: Forward, index: int) -> tuple[Tensor, Tensor]:
+        """Similarities of images among themselves and of texts, (B, B) each.
+
+        Rows are the items of this pass; columns the same ones or, of a second pass, the items as they are, unaltered.
+        """
+        if self.config.second_pass == "left_out":
+            return network.image_similarity, network.text_similarity
+        engine, second = network.engine, forward.beside(forward.batch.ids).networks[index]
+        images, texts = engine.scores(network.images, second.images), engine.scores(network.texts, second.texts)
+        return engine.as_similarity(at_least_single(images)), engine.as_similarity(at_least_single(texts))
+
+    def robust_loss(self, network: NetworkForward, within: tuple[Tensor, Tensor]) -> Tensor:
         """R of images and texts, of images among themselves and of texts, (B,)."""
-        matrices = (network.similarity, network.image_similarity, network.text_similarity)
+        matrices = (network.similarity, *within)
         each = [symmetric_cross_entropy(matrix, temperature=self.config.temperature) for matrix in matrices]
         return torch.stack(each).sum(dim=0)
 
-    def network_loss(
-        self,
-        network: NetworkForward,
-        ids: Tensor,
-        weight: Tensor,
-        index: int,
-        refiners: nn.Module,
-        memory: CorrespondenceMemory,
-    ) -> Tensor:
-        """Loss of every pair, (B,): hinges across and within the modalities of a clean one, or rematching."""
-        config = self.config
-        clean = weight > config.threshold
-        hinges = hinge_ranking(network.similarity, margin=config.margin)
-        for matrix in (network.image_similarity, network.text_similarity):
-            hinges = hinges + hinge_ranking(matrix, margin=config.intra_modal_margin)
-        loss = torch.where(clean, hinges, 0 * hinges)
-        noisy = (~clean).nonzero()[:, 0]
-        if len(noisy) < 2:  # one alone has no other to be told from
-            return loss
-        anew = self.rematched(network, ids.cpu()[noisy.cpu()], noisy, index, refiners, memory)
-        rematch_weight = 1 / len(weight) if config.rematch_weight is None else config.rematch_weight
-        return loss if anew is None else loss.index_add(0, noisy, rematch_weight * anew.to(loss))
+    def network_loss(self, network: NetworkForward, within: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+        """Loss of every clean pair, (B,), hinges across and within the modalities; 0 of a noisy one."""
+        hinges = hinge_ranking(network.similarity, margin=self.config.margin)
+        for matrix in within:
+            hinges = hinges + hinge_ranking(matrix, margin=self.config.intra_modal_margin)
+        return torch.where(weight > self.config.threshold, hinges, 0 * hinges)
 
     def rematched(
         self,

@@ -15,6 +15,11 @@ class IN2RConfig(Options):
     temperature: float = option(0.05, "temperature τ of the robust losses", above=0)
     margin: float = option(0.2, "margin α of a clean pair", above=0)
     intra_modal_margin: float = option(0.3, "margin within a modality, of the items of clean pairs", above=0)
+    second_pass: Literal["left_out", "taken"] = option(
+        "left_out",
+        "what an item is compared with within its modality: the others of its batch in the same pass; or taken: the "
+        "items of the batch in a second pass, unaltered, in half as much time again",
+    )
     warm_up_epochs: int = option(1, "first epochs, with the robust loss on all pairs", least=0)
     threshold: float = option(0.5, "pairs of a posterior above this are clean", **SHARE)
     mixture: Literal["normal", "beta", "released"] = option(
