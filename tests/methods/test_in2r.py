@@ -160,9 +160,7 @@ def test_the_warm_up_compares_within_the_modalities_too():
 def test_a_second_pass_shows_the_items_unaltered(epoch):
     """In the warm-up and after it: rows are the items of the batch as it is, columns the same items without noise."""
     draw, ids = torch.Generator().manual_seed(5), torch.arange(6)
-    given, altered = (
-        [torch.randn(6, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2)] for _ in range(2)
-    )
+    given, altered = ([torch.randn(6, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2)] for _ in range(2))
     clean = forward_of(Vectors(WIDTH).train(), *given, ids)
     batch = PairBatch(ids, *(side + 0.5 * noise for side, noise in zip(given, altered, strict=True)))
     forward = Forward(clean.engine, batch, Refiners(1, WIDTH).double(), clean.prepare)

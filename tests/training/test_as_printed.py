@@ -129,7 +129,8 @@ OPTIONS = {
     },
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "second_pass": "taken",
-        "warm_up_epochs": 1, "threshold": 0.5, "mixture": "released", "neighbours": 5, "bank": 65536, "rematch_weight": None, "co_train": True,
+        "warm_up_epochs": 1, "threshold": 0.5, "mixture": "released", "neighbours": 5,
+        "bank": 65536, "rematch_weight": None, "co_train": True,
     },
     "rcsl": {
         "margin": 0.2, "temperature": 0.03, "align_weight": 1.0, "uniform_weight": 1.0, "mining_weight": 1.0,
