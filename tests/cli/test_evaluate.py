@@ -87,9 +87,16 @@ def label_run(labelled, tmp_path_factory):
     return train_job(Job(data, "ce", setup=setup), tmp_path_factory.mktemp("label_runs") / "run", progress=False)
 
 
+def figures_of(file, images=16):
+    """What was written but for the size of what was ranked, which is checked: these images, with two texts each."""
+    figures = json.loads(file.read_text())
+    assert figures.pop("gallery") == {"images": images, "texts": 2 * images}
+    return figures
+
+
 def test_one_run_repeats_its_figures(runs, tiny, tmp_path, capsys):
     evaluate(runs / "a", tiny, "--json", tmp_path / "figures.json")
-    figures = json.loads((tmp_path / "figures.json").read_text())
+    figures = figures_of(tmp_path / "figures.json")
     expected = json.loads((runs / "a" / "result.json").read_text())["test"]
     assert figures == expected
     printed = capsys.readouterr()
@@ -126,7 +133,7 @@ def test_where_captions_are_equal_the_most_that_recall_can_be_is_said(runs, tiny
 @pytest.mark.parametrize("names", [("a", "b"), ("sgr", "saf"), ("saf",)])
 def test_several_runs_are_an_ensemble(names, runs, tiny, tmp_path):
     evaluate(*(runs / name for name in names), tiny, "--split", "dev", "--json", tmp_path / "figures.json")
-    figures = json.loads((tmp_path / "figures.json").read_text())
+    figures = figures_of(tmp_path / "figures.json")
     ensemble = EnsembleModel([open_run(runs / name).model for name in names])
     assert figures == truepair.evaluate(ensemble, truepair.load(tiny, "dev"))
     assert figures != truepair.evaluate(open_run(runs / "b").model, truepair.load(tiny, "dev"))
@@ -135,7 +142,7 @@ def test_several_runs_are_an_ensemble(names, runs, tiny, tmp_path):
 def test_several_runs_may_answer_by_their_evidence(runs, tiny, tmp_path):
     evaluate(runs / "sgr", runs / "saf", tiny, "--evidence", "0.1", "--json", tmp_path / "figures.json")
     model = EnsembleModel([open_run(runs / name).model for name in ("sgr", "saf")], evidence=0.1)
-    assert json.loads((tmp_path / "figures.json").read_text()) == truepair.evaluate(model, truepair.load(tiny, "test"))
+    assert figures_of(tmp_path / "figures.json") == truepair.evaluate(model, truepair.load(tiny, "test"))
     with pytest.raises(InputError, match="--evidence has no effect on one run"):
         evaluate(runs / "sgr", tiny, "--evidence", "0.1")
 
@@ -152,14 +159,14 @@ def test_options_stand_before_or_after_runs_and_data(order, runs, tiny, tmp_path
     evaluate(*arguments[order])
     pairs = truepair.load(tiny, "test").first_images(8)
     expected = truepair.evaluate(EnsembleModel([open_run(runs / name).model for name in "ab"]), pairs)
-    assert json.loads((tmp_path / "figures.json").read_text()) == expected
+    assert figures_of(tmp_path / "figures.json", images=8) == expected
 
 
 def test_folds_are_those_of_the_first_images(runs, tiny, tmp_path, capsys):
     evaluate(runs / "a", tiny, "--images", "12", "--folds", "3", "--json", tmp_path / "figures.json")
     pairs = truepair.load(tiny, "test").first_images(12)
     expected = truepair.evaluate(open_run(runs / "a").model, pairs, folds=3)
-    assert json.loads((tmp_path / "figures.json").read_text()) == expected
+    assert figures_of(tmp_path / "figures.json", images=12) == expected
     said = f"Ranked: 12 images and {len(pairs.texts)} texts (test, in 3 folds)"
     assert capsys.readouterr().out.splitlines()[-1] == said
 
@@ -277,7 +284,7 @@ def test_the_figures_of_a_device_are_those_of_the_processor(runs, tiny, monkeypa
 def test_a_run_that_learned_from_labels_repeats_its_map(label_run, labelled, tmp_path, capsys):
     """Its own data are read as it read them: without the rare class, with the true labels."""
     evaluate(label_run.path, labelled, "--json", tmp_path / "figures.json")
-    figures = json.loads((tmp_path / "figures.json").read_text())
+    figures = figures_of(tmp_path / "figures.json", images=14)
     assert figures == label_run.result["test"]
     said = "Ranked: 14 images and 28 texts (test)"  # of 16 and 32, without the rare class
     assert capsys.readouterr().out == f"{map_table({'test': figures})}\n{said}\n"
@@ -290,7 +297,7 @@ def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
     evaluate(
         runs / "a", runs / "b", labelled, "--label", "kind", "--at", 5, "--per-class", "--json", tmp_path / "f.json"
     )
-    figures = json.loads((tmp_path / "f.json").read_text())
+    figures = figures_of(tmp_path / "f.json")
     model = EnsembleModel([open_run(runs / name).model for name in "ab"])
     pairs = truepair.load(labelled, "test", label="kind")
     expected = dict(score_classes(model, pairs, at=5).figures())
@@ -305,16 +312,14 @@ def test_any_run_can_be_scored_by_class(runs, labelled, tmp_path, capsys):
 def test_images_limit_the_pairs_scored_by_class(runs, labelled, tmp_path):
     evaluate(runs / "a", labelled, "--label", "kind", "--images", "8", "--json", tmp_path / "f.json")
     pairs = truepair.load(labelled, "test", label="kind").first_images(8)
-    assert json.loads((tmp_path / "f.json").read_text()) == dict(
-        score_classes(open_run(runs / "a").model, pairs).figures()
-    )
+    assert figures_of(tmp_path / "f.json", images=8) == dict(score_classes(open_run(runs / "a").model, pairs).figures())
 
 
 def test_other_data_than_its_own_are_read_with_the_given_label(label_run, labelled, tmp_path):
     other = shutil.copytree(labelled, tmp_path / "other")
     evaluate(label_run.path, other, "--label", "kind", "--json", tmp_path / "f.json")
     expected = dict(score_classes(label_run.model, truepair.load(other, "test", label="kind")).figures())
-    assert json.loads((tmp_path / "f.json").read_text()) == expected
+    assert figures_of(tmp_path / "f.json") == expected
     assert expected != label_run.result["test"]
 
 

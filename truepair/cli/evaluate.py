@@ -89,7 +89,8 @@ def run_evaluate(options: argparse.Namespace) -> None:
         scores = score_classes(Watched(model), pairs_of(options, labelled=True), at=options.at)
         figures, rows = dict(scores.figures()), scores.by_class()
         print(map_table({options.split: figures}))
-        print(gallery_line({options.split: scores.items.counts}))
+        figures["gallery"] = scores.items.counts
+        print(gallery_line({options.split: figures["gallery"]}))
         if options.per_class:
             figures["by_class"] = [vars(row) for row in rows]
             print("\n" + class_table(rows))
@@ -97,7 +98,8 @@ def run_evaluate(options: argparse.Namespace) -> None:
         pairs = pairs_of(options)
         figures = {**evaluate(Watched(model), pairs, folds=options.folds)}
         print(recall_table({options.split: figures}))
-        print(gallery_line({options.split: gallery(pairs)}, options.folds))
+        figures["gallery"] = gallery(pairs)
+        print(gallery_line({options.split: figures["gallery"]}, options.folds))
         for split, below in recall_bounds({options.split: pairs}, folds=options.folds).items():
             figures["recall_bound"] = below
             print(bound_sentence(split, below))

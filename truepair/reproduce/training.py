@@ -144,15 +144,22 @@ def epoch_of(line: Record) -> Record:
 def measure_ensemble(at: Context, names: list[str], data: str, images: str, places: Places) -> Record:
     runs = [at.trained(f"{at.table}/{name}", places) for name in names]
     figures: dict[str, Any] = {}
+    galleries: dict[str, Any] = {}
     for split in ("dev", "test"):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "figures.json"
             words = [*(str(run.path) for run in runs), places.source(data), "--images", images, "--split", split]
             truepair("evaluate", *words, "--json", str(file))
             figures[split] = json.loads(file.read_text(encoding="utf-8"))
+            galleries[split] = figures[split].pop("gallery")
     # What its members took is in their records.
     cost = {"epochs_trained": cost_of(runs)["epochs_trained"], "training_seconds": 0.0, "cpu_seconds": 0.0}
-    return {"members": names, **methods_of(runs), "result": {**figures, "detection": None}, **cost}
+    return {
+        "members": names,
+        **methods_of(runs),
+        "result": {**figures, "gallery": galleries, "detection": None},
+        **cost,
+    }
 
 
 def analysis_cells(at: Context, *, name: str, data: str, run: str, against: str, **options: str) -> Iterator[Cell]:
