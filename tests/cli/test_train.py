@@ -19,6 +19,8 @@ from truepair.methods import METHODS
 from truepair.training.fit import open_run
 from truepair.training.run_folder import read_lines
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 QUICK = ["--epochs", "2", "--width", "16", "--batch-size", "16", "--minimum-count", "1"]
 
 
@@ -120,7 +122,9 @@ def test_train_says_how_many_pairs_are_mismatched_where_the_truth_is_unknown(tmp
 def test_evaluate_repeats_the_figures_of_the_run(run, tiny, tmp_path, capsys):
     assert main(["evaluate", str(run), str(tiny), "--json", str(tmp_path / "figures.json")]) == 0
     figures = json.loads((tmp_path / "figures.json").read_text())
-    expected = json.loads((run / "result.json").read_text())["test"]
+    result = json.loads((run / "result.json").read_text())
+    expected = result["test"]
+    assert figures.pop("gallery") == result["gallery"]["test"] == {"images": 16, "texts": 32}
     assert figures == pytest.approx(expected)
     assert f"{expected['rsum']:.1f}" in capsys.readouterr().out
 

@@ -20,6 +20,8 @@ from truepair.data.collection import EmbeddingCollection
 from truepair.data.formats.scenes import source as scenes
 from truepair.data.selection import Selection
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 IMAGES, CAPTIONS = 36, 2
 WORDS = ["red", "green", "blue", "small", "large", "round", "square", "cat", "dog", "house"]
 QUICK = ["--bank", "16", "--rematch", "0"]

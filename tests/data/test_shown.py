@@ -9,6 +9,8 @@ import truepair
 from truepair.data.noise import inject_noise
 from truepair.data.pairs import Images, Pairs, Texts
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 
 def many(count: int = 5000) -> Pairs:
     rows = np.arange(count)

@@ -24,6 +24,8 @@ from truepair.optimizers import AdamW
 from truepair.training.jobs import Job, train_job
 from truepair.training.setup import Setup
 
+pytestmark = pytest.mark.usefixtures("few_drawings")
+
 SMALL = Setup(model=GlobalConfig(width=16, word_width=8))
 QUICK = {"epochs": 2, "batch_size": 16, "minimum_count": 1, "learning_rate": 5e-3}
 

@@ -41,7 +41,10 @@ METHOD_OPTIONS = {
 }
 PAIRS = 24
 
-pytestmark = pytest.mark.filterwarnings("ignore::truepair.encoders.hf.tokens.CaptionsCut")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::truepair.encoders.hf.tokens.CaptionsCut"),
+    pytest.mark.usefixtures("few_drawings"),
+]
 
 
 @pytest.fixture(autouse=True)

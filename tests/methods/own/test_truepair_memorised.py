@@ -20,7 +20,7 @@ from truepair.methods.truepair.method import SHARE
 from truepair.training.setup import Setup
 
 SETUP = Setup(model=GlobalConfig(width=32, word_width=16), augmentation=Augmentation(word_share=0.0, region_share=0.0))
-LONG = {"epochs": 3, "seed": 5, "batch_size": 32, "minimum_count": 1, "learning_rate": 2e-2}
+LONG = {"epochs": 1, "seed": 5, "batch_size": 32, "minimum_count": 1, "learning_rate": 2e-2}
 FROZEN = {"pieces": (8,), "freeze_epochs": 6}
 """Trained on all pairs for so long that the first network has memorised many of the mismatched ones."""
 
@@ -57,7 +57,7 @@ def test_a_network_that_memorises_is_helped_and_a_cut_off_run_as_well(memorable,
     assert refined["network_auroc"] > bound, "more than can be told"
     assert "network_auroc" not in whole.metrics[7], "asked no more"
     assert refined["disbelieved"] == pytest.approx(first["first_share"], abs=0.01)
-    alone = fit(memorable, tmp_path / "alone", options={"first_labels": "given"}, epochs=1)
+    alone = fit(memorable, tmp_path / "alone", options={"first_labels": "given"})
     assert refined["detection"]["auroc"] > alone.metrics[6]["detection"]["auroc"]
     for batches in (200, 250):  # of 38 an epoch: before and after labels are refined for the first time
         cut = tmp_path / f"cut-{batches}"
