@@ -28,6 +28,7 @@ OPTIONS = {
     "l2rm": {"warm_up_epochs": 1},
     "mscn": {"warm_up_epochs": 1, "head_width": 5, "trial": "taken", "trial_rate": 1e-2},
     "npc": {"warm_up_epochs": 1, "trial_rate": 1e-3},
+    "in2r": {"second_pass": "taken"},
     "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
