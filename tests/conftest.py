@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,20 @@ def fashion() -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def few_drawings():
-    """The splits dev and test of `scenes` with 30 pictures: 500 each would take most of the time of their tests."""
+@contextmanager
+def drawings(count: int):
+    """The splits dev and test of `scenes` with so many pictures: 500 each would take most of the time of tests."""
     from truepair.data.formats.scenes.source import COUNTS
 
     with pytest.MonkeyPatch.context() as patch:
         for split in ("dev", "test"):
-            patch.setitem(COUNTS, split, 30)
+            patch.setitem(COUNTS, split, count)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_drawings():
+    with drawings(30):
         yield
 
 

@@ -176,7 +176,7 @@ def test_two_stages_print_and_leave_what_they_found(runs, tiny, tmp_path, capsys
         runs / "sgr", runs / "saf", tiny, "--propose", runs / "a", "--top", 4, "--compare",
         "--json", tmp_path / "two.json",
     )  # fmt: skip
-    found = json.loads((tmp_path / "two.json").read_text())
+    found = figures_of(tmp_path / "two.json")
     model = EnsembleModel([open_run(runs / name).model for name in ("sgr", "saf")])
     pairs = truepair.load(tiny, "test")
     expected = evaluate_two_stage(open_run(runs / "a").model, model, pairs, top=4, compare=True).to_dict()
@@ -188,6 +188,7 @@ def test_two_stages_print_and_leave_what_they_found(runs, tiny, tmp_path, capsys
     printed = capsys.readouterr().out
     for line in ["proposer alone", "top 4 ranked", "every cell", "difference", f"{found['cells']} cells computed"]:
         assert line in printed
+    assert printed.splitlines()[-1] == "Ranked: 16 images and 32 texts (test)"
 
     evaluate(runs / "saf", tiny, "--propose", runs / "a", "--top", 4, "--json", tmp_path / "alone.json")
     assert json.loads((tmp_path / "alone.json").read_text())["full"] is None

@@ -3,11 +3,11 @@
 import pytest
 
 import truepair
+from tests.conftest import drawings
 from tests.engines.pixel_engine import PixelConfig
 from tests.training.test_resume import assert_same_run, stopped_after
 from truepair.audit import AuditOptions
 from truepair.cli.main import main
-from truepair.data.formats.scenes.source import COUNTS
 from truepair.engines import ENGINES
 from truepair.errors import InputError
 from truepair.training.fit import open_run
@@ -18,10 +18,7 @@ OPTIONS = {"epochs": 8, "batch_size": 32, "learning_rate": 2e-2, "seed": 1}
 
 @pytest.fixture(scope="module")
 def fewer():
-    """Of `scenes` 40 pictures to score on, instead of 500."""
-    with pytest.MonkeyPatch.context() as patch:
-        for split in ("dev", "test"):
-            patch.setitem(COUNTS, split, 40)
+    with drawings(40):
         yield
 
 

@@ -28,7 +28,7 @@ OPTIONS = {
     "l2rm": {"warm_up_epochs": 1},
     "mscn": {"warm_up_epochs": 1, "head_width": 5, "trial": "taken", "trial_rate": 1e-2},
     "npc": {"warm_up_epochs": 1, "trial_rate": 1e-3},
-    "in2r": {"second_pass": "taken"},
+    "in2r, a second pass": {"second_pass": "taken"},
     "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
@@ -59,7 +59,7 @@ class Parts:
     def __init__(self, tiny, name, config, epoch):
         pairs = truepair.load(tiny)
         prepared = Setup(model=config).with_preparation(pairs).preparation
-        self.method = build_method(name, OPTIONS.get(name))
+        self.method = build_method(name.partition(",")[0], OPTIONS.get(name))
         subspaces = self.method.auxiliary.subspaces or (0, 0, False)
         needs = Needs(self.method.views, self.method.networks, *subspaces, head_width=self.method.head_width)
         with torch.random.fork_rng():
@@ -102,7 +102,7 @@ class Parts:
 
 @pytest.mark.parametrize("epoch", [1, 3])
 @pytest.mark.parametrize("size", [1, 7, 23])
-@pytest.mark.parametrize("name", METHODS_OF_PAIRS)
+@pytest.mark.parametrize("name", [*METHODS_OF_PAIRS, "in2r, a second pass"])
 def test_loss_gradients_and_memory_are_those_of_the_whole_batch(tiny, without_batch_norm, name, size, epoch):
     whole, cut = (Parts(tiny, name, MLPConfig(width=12, hidden_width=16), epoch) for _ in range(2))
     loss, expected = whole.gradients(Forward(whole.engine, whole.batch, whole.auxiliary, whole.prepare))

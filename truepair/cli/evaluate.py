@@ -113,9 +113,11 @@ def run_evaluate(options: argparse.Namespace) -> None:
                 f"--propose {options.propose}: it has a local engine, which would compute every cell itself; propose "
                 "with a run of --model global"
             )
-        found = evaluate_two_stage(proposer, model, pairs_of(options), top=options.top, compare=options.compare)
-        figures = found.to_dict()
+        pairs = pairs_of(options)
+        found = evaluate_two_stage(proposer, model, pairs, top=options.top, compare=options.compare)
+        figures = {**found.to_dict(), "gallery": gallery(pairs)}
         print(two_stage_report(found))
+        print(gallery_line({options.split: figures["gallery"]}))
     if options.json:
         write_json_atomically(options.json, figures)
 
