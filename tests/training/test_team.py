@@ -1,7 +1,10 @@
 """Several processes train as one does; the first alone writes, and what stops one stops all."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -38,19 +41,36 @@ def environments(size):
     return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
 
 
-def start(size, said, function, *arguments):
-    """Processes as torchrun starts them, but forked; how each ended, and what it printed, to a folder of its own."""
-    with ExitStack() as stack:
-        started = [
-            stack.enter_context(Started(said / str(rank), function, *arguments, environment=environment))
-            for rank, environment in enumerate(environments(size))
-        ]
-        return [(process.wait(), process.out, process.err) for process in started]
+def start(size, *command):
+    """Processes as torchrun starts them; how each ended, and what it printed."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", *map(str, command)],
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for environment in environments(size)
+    ]
+    try:
+        ended = [process.communicate(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [(process.returncode, *said) for process, said in zip(started, ended, strict=True)]
 
 
 def work(size, folder, *tasks):
-    """The same of the processes of `team_worker`."""
-    return start(size, folder / f"said-{tasks[0]}", perform, folder, *tasks)
+    """The same of the processes of `team_worker`, which are forked."""
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(
+                Started(folder / f"said-{tasks[0]}-{rank}", perform, folder, *tasks, environment=environment)
+            )
+            for rank, environment in enumerate(environments(size))
+        ]
+        return [(process.wait(), process.out, process.err) for process in started]
 
 
 def together(size, folder, *tasks):
@@ -139,7 +159,7 @@ def test_a_pretrained_model_on_the_command_line(tmp_path, capsys):
     command += ["--tune", "lora", "--method", "infonce", "--epochs", "2", "--score-images", "4", "--batch-size", "20"]
     command += ["--learning-rate", "0.001", "--threads", "1"]
     assert main([*command, "--piece-size", "7", "--out", str(tmp_path / "one")]) == 0
-    ended = start(2, tmp_path / "said", main, [*command, "--piece-size", "7", "--out", str(tmp_path / "two")])
+    ended = start(2, "truepair", *command, "--piece-size", "7", "--out", tmp_path / "two")
     assert [code for code, _, _ in ended] == [0, 0], ended
     assert "Run folder" in ended[0][1] and ended[1][1] == ""
     losses = [[line["loss"] for line in metrics(tmp_path / name)] for name in ("one", "two")]
