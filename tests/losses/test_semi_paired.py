@@ -61,12 +61,6 @@ def test_over_all_targets_matching_does_not_depend_on_the_probabilities():
     assert float(total) == pytest.approx(5.0, abs=1e-12)
 
 
-def test_no_gradient_flows_into_partners():
-    partners = OF_IMAGES.clone().requires_grad_()
-    mined_matching(IMAGES.clone().requires_grad_(), TEXTS, partners, OF_TEXTS).sum().backward()
-    assert partners.grad is None
-
-
 def test_bad_shapes_are_refused():
     with pytest.raises(InputError):
         alignment(IMAGES, TEXTS[:3])

@@ -52,7 +52,7 @@ TRAINING = {
         {"width": 1024, "word_width": 300, "pooling": "gpo"},
     ),
     "rcsl": (
-        (40, 256, 5e-4, 15, "adamw", 1e-4, 0.2, 0.2),
+        (40, 256, 5e-4, 15, "adamw", 0.01, 0.2, 0.2),
         "global",
         {"width": 1024, "word_width": 300, "pooling": "gpo"},
     ),
@@ -130,12 +130,12 @@ OPTIONS = {
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "second_pass": "taken",
         "warm_up_epochs": 1, "threshold": 0.5, "mixture": "released", "neighbours": 5,
-        "bank": 65536, "rematch_weight": None, "co_train": True,
+        "refiner": "released", "bank": 65536, "rematch_weight": None, "co_train": True,
     },
     "rcsl": {
-        "margin": 0.2, "temperature": 0.03, "align_weight": 1.0, "uniform_weight": 1.0, "mining_weight": 1.0,
-        "mining_from": 0.625, "mine_once": True, "warm_up_epochs": 5, "threshold": 0.5, "mixture": "released",
-        "paired": "known",
+        "margin": 0.2, "temperature": 0.03, "align_weight": None, "uniform_weight": None, "mining_weight": 1.0,
+        "mining_from": 0.625, "mine_once": True, "restart": True, "partners": "encoded", "warm_up_epochs": 5,
+        "threshold": 0.5, "mixture": "released", "paired": "known",
     },
     "ce": {"temperature": 1.0},
     "mrl": {"temperature": 1.0, "clustering_weight": 0.7},

@@ -30,6 +30,7 @@ OPTIONS = {
     "npc": {"warm_up_epochs": 1, "trial_rate": 1e-3},
     "in2r, a second pass": {"second_pass": "taken"},
     "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
+    "rcsl, its partners encoded": {"paired": "known", "mining_from": 0.25, "partners": "encoded"},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 STAGE = {"truepair": 1}  # in which all of its loss is there
@@ -102,7 +103,7 @@ class Parts:
 
 @pytest.mark.parametrize("epoch", [1, 3])
 @pytest.mark.parametrize("size", [1, 7, 23])
-@pytest.mark.parametrize("name", [*METHODS_OF_PAIRS, "in2r, a second pass"])
+@pytest.mark.parametrize("name", [*METHODS_OF_PAIRS, "in2r, a second pass", "rcsl, its partners encoded"])
 def test_loss_gradients_and_memory_are_those_of_the_whole_batch(tiny, without_batch_norm, name, size, epoch):
     whole, cut = (Parts(tiny, name, MLPConfig(width=12, hidden_width=16), epoch) for _ in range(2))
     loss, expected = whole.gradients(Forward(whole.engine, whole.batch, whole.auxiliary, whole.prepare))

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 import truepair
 from tests.processes import truepair_command
 from truepair.cli.main import main
+from truepair.data.given.known_pairs import with_known_pairs
 from truepair.engines.config import GlobalConfig
 from truepair.errors import RunFolderError
 from truepair.training import loop
@@ -109,6 +110,23 @@ def test_networks_that_train_in_turn_resume_exactly(tiny, tmp_path, monkeypatch,
         with pytest.raises(KeyboardInterrupt):
             fit_in_turn(tmp_path / "run")
     assert_same_run(fit_in_turn(tmp_path / "run", resume=True).path, whole.path)
+
+
+@pytest.mark.parametrize("batches", [5, 6, 7, 11])
+def test_a_stage_that_goes_on_with_the_networks_of_the_last_one_resumes_exactly(tiny, tmp_path, monkeypatch, batches):
+    """Six batches an epoch; the optimizer starts afresh after the first."""
+    train, dev, _ = splits(tiny)
+    known = with_known_pairs(train, "30", seed=0)
+    options = {"paired": "known", "mining_from": 0.5, "mine_once": True, "partners": "encoded", "restart": True}
+
+    def fit_restarting(out, **more):
+        rcsl = truepair.build_method("rcsl", options)
+        return truepair.fit(known, method=rcsl, dev=dev, out=out, setup=SMALL, **{**OPTIONS, "epochs": 2}, **more)
+
+    whole = fit_restarting(tmp_path / "whole")
+    with stopped_after(monkeypatch, batches, saved=batches % 2 == 1):
+        fit_restarting(tmp_path / "run")
+    assert_same_run(fit_restarting(tmp_path / "run", resume=True).path, whole.path)
 
 
 @pytest.mark.parametrize("batches", [1, 8, 20])

@@ -54,10 +54,10 @@ def mined_matching(
 
     Args:
         images, texts: v and t, (B, D).
-        image_partners: text vectors that stand for the texts of the images, (B, D); no gradient flows into them.
-        text_partners: image vectors that stand for the images of the texts, (B, D); the same.
+        image_partners: text vectors that stand for the texts of the images, (B, D).
+        text_partners: image vectors that stand for the images of the texts, (B, D).
         temperature: τ > 0.
     """
-    by_image = complementary_contrastive(products(images, image_partners.detach()), temperature=temperature, form="mae")
-    by_text = complementary_contrastive(products(text_partners.detach(), texts), temperature=temperature, form="mae")
+    by_image = complementary_contrastive(products(images, image_partners), temperature=temperature, form="mae")
+    by_text = complementary_contrastive(products(text_partners, texts), temperature=temperature, form="mae")
     return (by_image + by_text) / 2

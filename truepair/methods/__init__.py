@@ -76,7 +76,7 @@ METHODS: dict[str, Place] = {
     "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig"),
     "mscn": Place("mscn.method:MSCN", "mscn.options:MSCNConfig"),
     "npc": Place("npc.method:NPC", "npc.options:NPCConfig"),
-    "rcsl": Place("rcsl.method:RCSL", "rcsl.options:RCSLConfig"),
+    "rcsl": Place("rcsl.method:RCSL", "rcsl.options:RCSLConfig", revision=2),
     "ce": Place("ce:CrossEntropy", "ce:CEConfig"),
     "mrl": Place("mrl:MRL", "mrl:MRLConfig"),
     "elr-cmr": Place("elr_cmr:ELRCMR", "elr_cmr:ELRCMRConfig"),

@@ -31,16 +31,18 @@ LINEAR_MODELS = "linear models that have not seen the pairs"
 
 @dataclass(frozen=True)
 class Stage:
-    """A stretch of training that starts from a newly initialised network and optimizer.
+    """A stretch of training with an optimizer of its own, from newly initialised networks or those of the last stage.
 
     Attributes:
         epochs: its length.
         decay_after: the learning rate first falls after this many of its epochs (`TrainingConfig.decay_at`); None keeps
             it constant.
+        goes_on: whether it starts from the networks that the stage before it ended with.
     """
 
     epochs: int
     decay_after: int | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)

@@ -346,6 +346,10 @@ class Training:
             return
         state.cursor.stage, state.cursor.epoch = cursor.stage + 1, 1
         fresh = self.fresh(state.cursor.stage, state.auxiliary)
+        if position.stages[state.cursor.stage].goes_on:
+            fresh.engine.load_state_dict(state.engine.state_dict())
+            if fresh.auxiliary is not None and state.auxiliary is not None:
+                fresh.auxiliary.load_state_dict(state.auxiliary.state_dict())
         state.engine, state.auxiliary, state.optimizer = fresh.engine, fresh.auxiliary, fresh.optimizer
 
 

@@ -18,6 +18,7 @@ PRINTED = Preset(
         "threshold": 0.5,
         "mixture": "released",
         "neighbours": 5,
+        "refiner": "released",
         "bank": 65536,
         "rematch_weight": None,
         "co_train": True,
@@ -34,6 +35,7 @@ PRINTED = Preset(
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
     reasons={
         **COMMON,
+        "method.refiner": "a prototype begins as the plain mean of its neighbours",
         "method.second_pass": "half as long again, and worse where it was tried; without dropout it shows little new",
     },
     silent=(
@@ -44,22 +46,24 @@ PRINTED = Preset(
         CLIPPING,
     ),
     not_expressed=(
-        "values of the released losses, pair by pair: its repository was not at hand, so that tests compare with plain "
-        "loops of the equations alone",
         "words start from GloVe of 840B words: give them with --word-vectors",
         "other dropout in the second pass, with which an item is compared in its own modality: the global engine has "
         "none, so the second pass sees the items without augmentation",
         "encodings are centred by the mean of their batch there, in evaluation too, so that a score depends on the "
         "others of its batch: not followed",
+        "features and words lose 30 % of their values to dropout before they are encoded; the global engine has none",
         "the bank is a ring that the batches fill; here the pass over all pairs before an epoch makes it anew",
-        "the refiner adds its attention unscaled and its gradient is not clipped there; here the attention starts at a "
-        "scale of 0, so that a prototype begins as the mean of its neighbours, and all gradients are clipped together",
+        "a noisy pair whose own vectors lie in the bank of the other network may find itself there; here it may not",
+        "clean and noisy pairs come in batches of their own, as many steps an epoch as there are clean ones; here in "
+        "one batch",
+        "the gradient of the refiners is not clipped; here it is, apart from that of the networks",
         "its single-network script chooses the epoch on the test split",
     ),
     equations={
         "warm-up loss": "losses.rematching:symmetric_cross_entropy",
         "bank": "methods.in2r.method:IN2R.fill_bank",
-        "prototypes": "methods.in2r.prototypes:Refiner",
+        "prototypes": "methods.in2r.prototypes:GatedRefiner",
+        "prototypes, as released": "methods.in2r.prototypes:ReleasedRefiner",
         "rematching": "methods.in2r.method:IN2R.rematched",
         "the whole": "methods.in2r.method:IN2R.network_loss",
     },

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, scaled_dot_product_attention
 
 from truepair.losses.products import products
 from truepair.methods.auxiliary import AuxiliaryNetworks
 
 HEADS = 4
+DROPOUT = 0.1  # of the released refiner
 
 
-class Refiner(nn.Module):
+class GatedRefiner(nn.Module):
     """Self-attention among k neighbours, added to them as far as it has learned to; their mean, of length 1.
 
     The share that is added starts at 0, where a prototype is the plain mean: nothing but the loss that uses it teaches
@@ -34,21 +37,49 @@ class Refiner(nn.Module):
         return normalize((neighbours + self.share * attended).mean(dim=1), dim=1)
 
 
+class ReleasedRefiner(nn.Module):
+    """Self-attention among k neighbours, added to them, then layer norm; the mean, of length 1. As IN²R releases it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = HEADS if width % HEADS == 0 else 1
+        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
+        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(DROPOUT)
+
+    def forward(self, neighbours: Tensor) -> Tensor:
+        """(n, k, D) → (n, D)."""
+        query, key, value = (
+            layer(neighbours).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        attended = scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+        refined = self.norm(neighbours + self.dropout(self.output(attended)))
+        return normalize(refined.mean(dim=1), dim=1)
+
+
+REFINERS: Mapping[str, type[nn.Module]] = MappingProxyType({"gated": GatedRefiner, "released": ReleasedRefiner})
+"""By the option `refiner`."""
+
+
 class Refiners(nn.ModuleList):
     """Of each network one for texts and one for images."""
 
-    def __init__(self, networks: int, width: int) -> None:
-        super().__init__(nn.ModuleList([Refiner(width), Refiner(width)]) for _ in range(networks))
+    def __init__(self, kind: str, networks: int, width: int) -> None:
+        made = REFINERS[kind]
+        super().__init__(nn.ModuleList([made(width), made(width)]) for _ in range(networks))
 
 
 class AuxiliaryRefiners(AuxiliaryNetworks):
     """The refiners, beside networks that start alike, so that vectors of one mean something to the other."""
 
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
     def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
         networks = engine.networks()
         for network in networks[1:]:
             network.load_state_dict(networks[0].state_dict())
-        return Refiners(len(networks), networks[0].vector_width)
+        return Refiners(self.kind, len(networks), networks[0].vector_width)
 
 
 def nearest_partners(queries: Tensor, keys: Tensor, partners: Tensor, excluded: Tensor, count: int) -> Tensor:

@@ -12,8 +12,13 @@ PRINTED = Preset(
     method={
         "margin": 0.2,
         "temperature": 0.03,
+        "align_weight": None,
+        "uniform_weight": None,
+        "mining_weight": 1.0,
         "mining_from": 0.625,
         "mine_once": True,
+        "restart": True,
+        "partners": "encoded",
         "paired": "known",
     },
     training={
@@ -23,6 +28,7 @@ PRINTED = Preset(
         "decay_after": 15,
         "decay_every": 15,
         "decay_factor": 0.1,
+        "weight_decay": 0.01,
         **STEPS,
     },
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
@@ -31,19 +37,18 @@ PRINTED = Preset(
         "training.batch_size": "128 in four of the five papers",
         "method.paired": "nothing is known of most data: the division by the losses (as NCR's, after a warm-up) stands "
         "for it, ours and not the paper's",
+        "method.restart": "one schedule for all methods",
+        "method.partners": "half as much time again",
         "method.mine_once": "partners that a half-trained network looked up need not stay",
     },
     silent=(
-        "weights of alignment, uniformity and matching: 1 each",
-        "learning rate and decay of weights: as VSE∞, whose code it builds on",
+        "weights of the losses: the released code adds sums of hinges and of matching, and means of alignment and "
+        "uniformity (align_weight, uniform_weight)",
         CLIPPING,
     ),
     not_expressed=(
-        "values of the released losses, pair by pair: its repository was not at hand, so that tests compare with plain "
-        "loops of the equations alone",
         "500 to 5,000 images are known to be paired there, with all their captions: name their pairs with "
         "--clean-pairs. All others are known not to be, of which a method here is told nothing",
-        "the optimizer starts afresh when partners are first looked up",
         "words start from GloVe: give them with --word-vectors",
         "words are altered by its own shares (half unknown, 30 % random, the rest dropped)",
         "on MS-COCO an epoch before the mining sees a random fifth of the unpaired captions",

@@ -6,13 +6,16 @@ training set, an unpaired caption with the nearest image, by a loss that tolerat
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from truepair.correspondence import CorrespondenceMemory
+from truepair.errors import InputError
 from truepair.losses import hinge_ranking
 from truepair.losses.semi_paired import alignment, mined_matching, uniformity
-from truepair.methods.base import EpochPosition, Forward
+from truepair.methods.base import EpochPosition, Forward, Stage
 from truepair.methods.loss_division.method import LossDivision
 from truepair.methods.pair_field import PairField
 from truepair.methods.rcsl.as_printed import PRINTED
@@ -44,6 +47,7 @@ class RCSL(LossDivision):
         self.seen: dict[str, Tensor] = {}  # vectors of a pass over all pairs, until it is done
         self.knows = config.paired == "known"
         self.least_trusted = LEAST_KNOWN if self.knows else 0
+        self.reads_beside = config.partners == "encoded"
 
     def prepare(self, memory: CorrespondenceMemory) -> None:
         super().prepare(memory)
@@ -57,11 +61,37 @@ class RCSL(LossDivision):
     def warm_up_epochs(self) -> int:
         return 0 if self.knows else super().warm_up_epochs
 
+    def stages(self, epochs: int, decay_after: int | None) -> tuple[Stage, ...]:
+        """With `restart` two, the second from the first look-up on; the rate falls after each multiple of its decay.
+
+        Raises:
+            InputError: no epoch is left for the second.
+        """
+        (whole,) = super().stages(epochs, decay_after)
+        if not self.config.restart:
+            return (whole,)
+        first = self.unmined(epochs)
+        if first >= epochs:
+            raise InputError(
+                f"restart is on, but of {epochs} epochs none is left after the first look-up of partners (mining_from "
+                f"{self.config.mining_from:g}, a warm-up of {self.warm_up_epochs}); train longer, or look up earlier"
+            )
+        if first == 0:
+            return (whole,)
+        later = None if decay_after is None else (first // decay_after + 1) * decay_after - first
+        return Stage(first, decay_after), Stage(epochs - first, later, goes_on=True)
+
+    def unmined(self, epochs: int) -> int:
+        """How many of all epochs come before the first look-up."""
+        return max(math.floor(self.config.mining_from * epochs), self.warm_up_epochs)
+
+    def divides(self, position: EpochPosition) -> bool:
+        return position.overall > self.warm_up_epochs
+
     def mines(self, position: EpochPosition) -> bool:
         """Whether partners are used in an epoch."""
-        epochs = position.stages[position.stage].epochs
-        late = position.epoch > self.config.mining_from * epochs
-        return bool(late and self.divides(position) and self.config.mining_weight > 0)
+        unmined = self.unmined(sum(stage.epochs for stage in position.stages))
+        return self.config.mining_weight > 0 and position.overall > unmined
 
     def surveys(self, position: EpochPosition) -> bool:
         """For the division; where pairs are known, for the partners alone."""
@@ -83,7 +113,7 @@ class RCSL(LossDivision):
             for name, vectors in self.seen.items():
                 memory.note(name, vectors)
             self.seen = {}
-            first = not self.mines(before(position))
+            first = position.overall - 1 == self.unmined(sum(stage.epochs for stage in position.stages))
             if first or not self.config.mine_once:
                 scalars["partners_kept"] = self.look_up(memory)
         return scalars
@@ -106,19 +136,35 @@ class RCSL(LossDivision):
         (weight,) = self.weights(forward, memory)
         paired = weight > config.threshold
         loss = self.paired_loss(network.similarity, network.images, network.texts, paired.nonzero()[:, 0])
-        loss = loss + config.uniform_weight * (uniformity(network.images) + uniformity(network.texts)) / 2
+        uniform_weight = 1 / len(weight) if config.uniform_weight is None else config.uniform_weight
+        loss = loss + uniform_weight * (uniformity(network.images) + uniformity(network.texts)) / 2
         if self.mines(position):
-            ids = forward.batch.ids
-            partners = [
-                torch.where(paired[:, None], own, memory.noted(bank)[memory.read(field, ids).long()].to(own))
-                for field, bank, own in (
-                    ("image_partner", "bank_text", network.texts),
-                    ("text_partner", "bank_image", network.images),
-                )
-            ]
+            partners = self.partner_vectors(forward, paired, memory)
             mined = mined_matching(network.images, network.texts, *partners, temperature=config.temperature)
             loss = loss + config.mining_weight * mined
         return [loss]
+
+    def partner_vectors(self, forward: Forward, paired: Tensor, memory: CorrespondenceMemory) -> list[Tensor]:
+        """The texts that stand for those of the images, and the images for those of the texts, (B, D) each.
+
+        Those of a paired one are its own.
+        """
+        ids, network, unpaired = forward.batch.ids, forward.networks[0], (~paired).nonzero()[:, 0]
+        sides = (("image_partner", "bank_text", network.texts), ("text_partner", "bank_image", network.images))
+        if self.config.partners == "remembered":
+            return [
+                torch.where(paired[:, None], own, memory.noted(bank)[memory.read(field, ids).long()].to(own)).detach()
+                for field, bank, own in sides
+            ]
+        if len(unpaired) == 0:
+            return [own for _, _, own in sides]
+        of_images, of_texts = (
+            forward.beside(memory.read(field, ids[unpaired]).long()).networks[0] for field, _, _ in sides
+        )
+        return [
+            own.index_copy(0, unpaired, found.to(own))
+            for own, found in ((network.texts, of_images.texts), (network.images, of_texts.images))
+        ]
 
     def paired_loss(self, similarity: Tensor, images: Tensor, texts: Tensor, paired: Tensor) -> Tensor:
         """Hinges with negatives among the paired ones only, and alignment, of these; 0 of all others, (B,)."""
@@ -127,9 +173,5 @@ class RCSL(LossDivision):
             return loss
         hinges = hinge_ranking(similarity[paired][:, paired], margin=self.config.margin)
         aligned = alignment(images[paired], texts[paired])
-        return loss.index_add(0, paired, hinges + self.config.align_weight * aligned.to(loss))
-
-
-def before(position: EpochPosition) -> EpochPosition:
-    """The epoch before, in the same stage."""
-    return EpochPosition(position.stage, position.epoch - 1, position.stages)
+        align_weight = 1 / len(paired) if self.config.align_weight is None else self.config.align_weight
+        return loss.index_add(0, paired, hinges + align_weight * aligned.to(loss))
