@@ -70,9 +70,12 @@ def head_of_fractions():
     return head
 
 
-def evidential_both_ways(s, label):
-    evidence = torch.exp(torch.tanh(2 * s - 1) / 0.1)
+def evidential_both_ways_of(evidence, label):
     return evidential(evidence + 1, label.diag()) + evidential(evidence.T + 1, label.diag())
+
+
+def evidential_both_ways(s, label):
+    return evidential_both_ways_of(torch.exp(torch.tanh(2 * s - 1) / 0.1), label)
 
 
 def plan(s):

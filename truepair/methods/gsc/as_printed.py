@@ -38,7 +38,8 @@ PRINTED = Preset(
         "the number of epochs (the released script for Flickr30K: 60)",
         "how the mixture of eq. 4 is fitted: to the largest likelihood. The released code stops after about two steps "
         "of expectation maximisation (mixture released)",
-        "whether L_IM weighs its pairs by y_i: the text asks for it, eq. 7 has no such factor (intra_modal_pairs all)",
+        "whether L_IM weighs its pairs by y_i: the text asks for it and the released code does, eq. 7 has no such "
+        "factor (intra_modal_pairs all)",
         "the indicators before the first epoch (eq. 10): 1, so that a label is at least 0.3 after the first, 0.09 "
         "after the second",
         "the similarity within a modality of SGR and SAF: as released",

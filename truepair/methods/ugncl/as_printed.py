@@ -73,6 +73,8 @@ PRINTED = Preset(
         "eq. 2 prints the soft margin without its factor, and eq. 17 the odds as 1/(u − 1): misprints, not followed",
         "eq. 17 as it is gives a hard-clean pair (u ≥ 0.5) at most half of its soft margin, and in a run 0.2 % of it "
         "(median): the paper's own flaw, kept",
+        "the released code holds no script that trains, and its training step cannot run: the margins of hard pairs "
+        "raise −10 to powers that are no whole numbers, and a loop counts up to a list",
     ),
     equations={
         "3: evidence": "methods.ugncl.method:UGNCL.evidence",
