@@ -31,7 +31,7 @@ from truepair.losses.meta import meta_cross_entropy, score_margin
 from truepair.losses.rematching import rematching, symmetric_cross_entropy
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Stage
-from truepair.methods.in2r.prototypes import GatedRefiner, ReleasedRefiner, nearest_partners
+from truepair.methods.in2r.prototypes import Refiner, nearest_partners
 from truepair.methods.npc.impact import impact_weight
 
 PAIRS = 12
@@ -97,8 +97,8 @@ def sides(s, other):
 
 
 def in2r_refiner():
-    """The released refiner whose weights are fractions of 23."""
-    refiner = ReleasedRefiner(8).double().eval()
+    """A refiner whose weights are fractions of 23."""
+    refiner = Refiner(8).double().eval()
     layers = [refiner.key, refiner.norm, refiner.output, refiner.query, refiner.value]
     for place, parameter in enumerate(part for layer in layers for part in (layer.bias, layer.weight)):
         numbers = (37 * torch.arange(parameter.numel()) + 11 * place) % 23
@@ -147,7 +147,7 @@ def rcsl_losses(s, other, epoch, **options):
 
 
 def rcsl_whole(s, other, epoch=16):
-    losses, leaves = rcsl_losses(s, other, epoch, partners="encoded", align_weight=None, uniform_weight=None)
+    losses, leaves = rcsl_losses(s, other, epoch)
     return losses.sum(), leaves
 
 
@@ -212,7 +212,7 @@ OWN = {
     "in2r hinges": lambda s, _: hinge_ranking(s, margin=0.2),
     "in2r hinges within a modality": lambda s, _: hinge_ranking(s, margin=0.3),
     "in2r losses": lambda s, _: DIAGONAL * all_negatives(s),
-    "in2r rematching": in2r_rematched(GatedRefiner(8).double()),
+    "in2r rematching": in2r_rematched(lambda neighbours: normalize(neighbours.mean(dim=1), dim=1)),
     "in2r refined": in2r_rematched(in2r_refiner()),
     "rcsl ranking": rcsl_ranking,
     "rcsl matching": lambda s, _: complementary_contrastive(s, temperature=0.03, form="mae") / 2,

@@ -18,7 +18,7 @@ from truepair.losses import hinge_ranking
 from truepair.losses.rematching import symmetric_cross_entropy
 from truepair.methods import build_method
 from truepair.methods.base import EpochPosition, Forward, Stage
-from truepair.methods.in2r.prototypes import AuxiliaryRefiners, GatedRefiner, Refiners, ReleasedRefiner
+from truepair.methods.in2r.prototypes import AuxiliaryRefiners, Refiner, Refiners
 from truepair.training.setup import Setup
 
 PAIRS, WIDTH = 20, 8
@@ -53,27 +53,52 @@ def surveyed(**options):
 
 
 def loss_of(method, memory, networks, turn=0, refiners=None):
-    refiners = (refiners or Refiners("gated", method.networks, WIDTH)).double()
+    refiners = (refiners or Refiners(method.networks, WIDTH)).double().eval()
     return method.batch_loss(GivenForward(networks, BATCH, refiners), position(turn=turn), memory).per_pair
 
 
-def plain_prototype(own, keys, partners, banned, count):
-    """The mean of the partners of the nearest keys, of length 1."""
+def loop_refined(refiner, neighbours):
+    """A refiner in loops: heads of attention among the neighbours of one item, then layer norm and mean."""
+    rows = []
+    for own in neighbours:
+        query, key, value = (layer(own).tolist() for layer in (refiner.query, refiner.key, refiner.value))
+        count, size = len(own), len(own[0]) // refiner.heads
+        attended = [[] for _ in range(count)]
+        for head in range(refiner.heads):
+            places = range(head * size, (head + 1) * size)
+            for row in range(count):
+                scores = [sum(query[row][d] * other[d] for d in places) / math.sqrt(size) for other in key]
+                shares = [math.exp(score - max(scores)) for score in scores]
+                attended[row] += [
+                    sum(share * other[d] for share, other in zip(shares, value, strict=True)) / sum(shares)
+                    for d in places
+                ]
+        added = own + refiner.output(torch.tensor(attended, dtype=own.dtype))
+        centred = added - added.mean(dim=1, keepdim=True)
+        scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+        rows.append((scaled * refiner.norm.weight + refiner.norm.bias).mean(dim=0))
+    return normalize(torch.stack(rows), dim=1)
+
+
+def plain_prototype(refiner, own, keys, partners, banned, count):
+    """The partners of the nearest keys, refined."""
     near = sorted((pair for pair in keys if pair != banned), key=lambda pair: -float(own @ keys[pair]))[:count]
-    return normalize(sum(partners[pair] for pair in near), dim=0)
+    return loop_refined(refiner, [torch.stack([partners[pair] for pair in near])])[0]
 
 
 @pytest.mark.parametrize("turn", [0, 1])
 def test_the_loss_is_that_of_a_plain_look_up(turn):
     method, memory, whole = surveyed(co_train=True)
     learner, other = whole[turn].taken(BATCH), whole[1 - turn]
-    found = loss_of(method, memory, [each.taken(BATCH) for each in whole], turn)
+    refiners = Refiners(2, WIDTH).double()
+    found = loss_of(method, memory, [each.taken(BATCH) for each in whole], turn, refiners)
     images, texts = ([row.half().double() for row in side] for side in (other.images, other.texts))
     bank_images, bank_texts = ({pair: side[pair] for pair in range(5)} for side in (images, texts))
     noisy = [3, 5, 6]
     rows = [(learner.images[row], learner.texts[row], int(BATCH[row])) for row in noisy]
-    to_text = torch.stack([plain_prototype(v, bank_images, bank_texts, pair, 2) for v, _, pair in rows])
-    to_image = torch.stack([plain_prototype(t, bank_texts, bank_images, pair, 2) for _, t, pair in rows])
+    for_texts, for_images = refiners[turn]
+    to_text = torch.stack([plain_prototype(for_texts, v, bank_images, bank_texts, pair, 2) for v, _, pair in rows])
+    to_image = torch.stack([plain_prototype(for_images, t, bank_texts, bank_images, pair, 2) for _, t, pair in rows])
     anew = symmetric_cross_entropy(torch.stack([v for v, _, _ in rows]) @ to_text.T)
     anew = (anew + symmetric_cross_entropy(to_image @ torch.stack([t for _, t, _ in rows]).T)) / 2
     expected = [0.0] * len(BATCH)
@@ -96,7 +121,7 @@ def test_the_image_of_a_noisy_pair_does_not_learn_from_its_given_text():
     method, memory, whole = surveyed()
     given = whole[0].taken(BATCH)
     given.images.requires_grad_()
-    places, refiners = torch.tensor([3, 5, 6]), Refiners("gated", 1, WIDTH).double()
+    places, refiners = torch.tensor([3, 5, 6]), Refiners(1, WIDTH).double().eval()
     gradients = []
     for texts in (given.texts, given.texts.roll(1, dims=0)):
         exchanged = GivenNetwork(given.similarity, given.images, texts)
@@ -110,7 +135,7 @@ def test_a_pair_in_the_bank_is_not_its_own_neighbour():
     method, memory, whole = surveyed(neighbours=1)
     memory.write("weight", None, torch.zeros(PAIRS))  # a newer division doubts pairs that the bank still holds
     given, places = whole[0].taken(torch.arange(4)), torch.arange(4)
-    refiners = Refiners("gated", 1, WIDTH).double()
+    refiners = Refiners(1, WIDTH).double()
     with_own = given.images @ given.texts.T
     found = method.rematched(given, torch.arange(4), places, 0, refiners[0], memory)
     assert not torch.allclose(found, symmetric_cross_entropy(with_own), atol=0.1)
@@ -119,9 +144,7 @@ def test_a_pair_in_the_bank_is_not_its_own_neighbour():
 def test_neither_the_order_of_the_bank_nor_that_of_the_batch_matters():
     method, memory, whole = surveyed()
     torch.manual_seed(0)
-    refiners = Refiners("gated", 1, WIDTH)
-    for part in refiners[0]:
-        part.share.data.fill_(0.7)
+    refiners = Refiners(1, WIDTH)
     found = loss_of(method, memory, [whole[0].taken(BATCH)], refiners=refiners)
     order = torch.tensor([3, 1, 0, 4, 2])
     for name in ("bank_ids", "bank_image", "bank_text"):
@@ -135,43 +158,11 @@ def test_neither_the_order_of_the_bank_nor_that_of_the_batch_matters():
     torch.testing.assert_close(moved, found[order], rtol=0, atol=1e-12)
 
 
-def test_a_refiner_starts_as_the_plain_mean_and_learns():
-    torch.manual_seed(0)
-    refiner, neighbours = GatedRefiner(WIDTH), torch.randn(3, 4, WIDTH)
-    found = refiner(neighbours)
-    torch.testing.assert_close(found, normalize(neighbours.mean(dim=1), dim=1))
-    (found @ torch.randn(WIDTH)).sum().backward()
-    assert float(refiner.share.grad) != 0
-
-
-def loop_refined(refiner, neighbours):
-    """The released refiner in loops: heads of attention among the neighbours of one item, then layer norm and mean."""
-    rows = []
-    for own in neighbours:
-        query, key, value = (layer(own).tolist() for layer in (refiner.query, refiner.key, refiner.value))
-        count, size = len(own), len(own[0]) // refiner.heads
-        attended = [[] for _ in range(count)]
-        for head in range(refiner.heads):
-            places = range(head * size, (head + 1) * size)
-            for row in range(count):
-                scores = [sum(query[row][d] * other[d] for d in places) / math.sqrt(size) for other in key]
-                shares = [math.exp(score - max(scores)) for score in scores]
-                attended[row] += [
-                    sum(share * other[d] for share, other in zip(shares, value, strict=True)) / sum(shares)
-                    for d in places
-                ]
-        added = own + refiner.output(torch.tensor(attended, dtype=own.dtype))
-        centred = added - added.mean(dim=1, keepdim=True)
-        scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
-        rows.append((scaled * refiner.norm.weight + refiner.norm.bias).mean(dim=0))
-    return normalize(torch.stack(rows), dim=1)
-
-
 @pytest.mark.parametrize(("width", "heads"), [(8, 4), (6, 1)])
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_released_refiner_is_attention_and_layer_norm(width, heads, count):
+def test_a_refiner_is_attention_and_layer_norm(width, heads, count):
     torch.manual_seed(0)
-    refiner, neighbours = ReleasedRefiner(width).double().eval(), torch.randn(4, count, width, dtype=torch.float64)
+    refiner, neighbours = Refiner(width).double().eval(), torch.randn(4, count, width, dtype=torch.float64)
     assert refiner.heads == heads
     torch.testing.assert_close(refiner(neighbours), loop_refined(refiner, neighbours), rtol=0, atol=1e-12)
     torch.testing.assert_close(refiner(neighbours.flip(1)), refiner(neighbours), rtol=0, atol=1e-12)
@@ -200,7 +191,7 @@ def test_a_second_pass_shows_the_items_unaltered(epoch):
     given, altered = ([torch.randn(6, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2)] for _ in range(2))
     clean = forward_of(Vectors(WIDTH).train(), *given, ids)
     batch = PairBatch(ids, *(side + 0.5 * noise for side, noise in zip(given, altered, strict=True)))
-    forward = Forward(clean.engine, batch, Refiners("gated", 1, WIDTH).double(), clean.prepare)
+    forward = Forward(clean.engine, batch, Refiners(1, WIDTH).double(), clean.prepare)
     method = build_method("in2r", {"co_train": False, "second_pass": "taken"})
     memory = remembering(method, 6, weight=torch.ones(6))
     found = method.batch_loss(forward, position(epoch), memory).per_pair
@@ -232,7 +223,7 @@ def test_with_a_second_pass_it_trains_and_ends_elsewhere(tiny, tmp_path):
 def test_both_networks_start_alike_and_part(tiny, tmp_path):
     setup = Setup(model=GlobalConfig(width=8, word_width=8)).with_preparation(truepair.load(tiny))
     engine = build_engine(setup.model, setup.preparation.sizes, Needs(networks=2))
-    AuxiliaryRefiners("gated").build(engine)
+    AuxiliaryRefiners().build(engine)
     first, second = (dict(each.named_parameters()) for each in engine.networks())
     assert all(torch.equal(value, second[name]) and value is not second[name] for name, value in first.items())
     options = {"epochs": 2, "minimum_count": 1, "learning_rate": 1e-2, "batch_size": 16}
@@ -249,7 +240,7 @@ def test_an_engine_without_vectors_is_refused(tiny, tmp_path):
 
 def test_the_gradient_is_that_of_the_value():
     method, memory, whole = surveyed()
-    places, refiners = torch.tensor([3, 5, 6]), Refiners("gated", 1, WIDTH).double()
+    places, refiners = torch.tensor([3, 5, 6]), Refiners(1, WIDTH).double().eval()
 
     def loss(images, texts):
         given = GivenNetwork(images @ texts.T, images, texts)

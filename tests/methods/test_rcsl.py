@@ -36,7 +36,9 @@ def network():
 
 
 def mined(**options):
-    method, given = build_method("rcsl", options), GivenForward([network()], IDS)
+    """A method that has looked partners up, in a batch of given vectors, beside which nothing can be encoded."""
+    method = build_method("rcsl", {"partners": "remembered", **options})
+    given = GivenForward([network()], IDS)
     memory = remembering(method, PAIRS, weight=WEIGHT)
     method.survey(given, position(11), memory)
     memory.write("loss", None, 1 - WEIGHT + torch.linspace(0, 0.01, PAIRS))
@@ -100,7 +102,7 @@ def test_encoded_partners_are_those_of_the_network_as_it_is_and_are_trained():
     images, texts = (torch.randn(PAIRS, 6, generator=draw, dtype=torch.float64) for _ in range(2))
     batch = torch.tensor([7, 2, 9, 4, 1])  # of which 7, 9 and 1 are unpaired
     forward = forward_of(Vectors(6).train(), images, texts, batch)
-    method = build_method("rcsl", {"partners": "encoded", "align_weight": 0.0, "uniform_weight": 0.0, "margin": 1e-9})
+    method = build_method("rcsl", {"align_weight": 0.0, "uniform_weight": 0.0, "margin": 1e-9})
     memory = remembering(method, PAIRS, weight=WEIGHT, image_partner=IDS.roll(1), text_partner=IDS.roll(4))
     network, whole = forward.networks[0], forward_of(forward.engine, images, texts, IDS).networks[0]
     assert method.reads_beside
@@ -117,6 +119,9 @@ def test_encoded_partners_are_those_of_the_network_as_it_is_and_are_trained():
         for loss in (found, expected + hinges)
     ]
     torch.testing.assert_close(*slopes, rtol=0, atol=1e-12)
+    order = torch.tensor([3, 0, 4, 2, 1])
+    moved = method.batch_loss(forward_of(forward.engine, images, texts, batch[order]), position(11), memory).per_pair
+    torch.testing.assert_close(moved, found[order], rtol=0, atol=1e-12)
 
 
 def test_where_all_are_paired_nobody_is_looked_up():

@@ -130,7 +130,7 @@ OPTIONS = {
     "in2r": {
         "temperature": 0.05, "margin": 0.2, "intra_modal_margin": 0.3, "second_pass": "taken",
         "warm_up_epochs": 1, "threshold": 0.5, "mixture": "released", "neighbours": 5,
-        "refiner": "released", "bank": 65536, "rematch_weight": None, "co_train": True,
+        "bank": 65536, "rematch_weight": None, "co_train": True,
     },
     "rcsl": {
         "margin": 0.2, "temperature": 0.03, "align_weight": None, "uniform_weight": None, "mining_weight": 1.0,

@@ -30,7 +30,7 @@ OPTIONS = {
     "npc": {"warm_up_epochs": 1, "trial_rate": 1e-3},
     "in2r, a second pass": {"second_pass": "taken"},
     "rcsl": {"warm_up_epochs": 1, "mining_from": 1.0},  # no pass over all pairs comes before
-    "rcsl, its partners encoded": {"paired": "known", "mining_from": 0.25, "partners": "encoded"},
+    "rcsl, its partners encoded": {"paired": "known", "mining_from": 0.25},
     "disncl": {"warm_up_epochs": 1, "subspace_width": 6, "hidden_width": 8, "least_clean": 0.0},
 }
 STAGE = {"truepair": 1}  # in which all of its loss is there

@@ -117,7 +117,7 @@ def test_a_stage_that_goes_on_with_the_networks_of_the_last_one_resumes_exactly(
     """Six batches an epoch; the optimizer starts afresh after the first."""
     train, dev, _ = splits(tiny)
     known = with_known_pairs(train, "30", seed=0)
-    options = {"paired": "known", "mining_from": 0.5, "mine_once": True, "partners": "encoded", "restart": True}
+    options = {"paired": "known", "mining_from": 0.5, "mine_once": True, "restart": True}
 
     def fit_restarting(out, **more):
         rcsl = truepair.build_method("rcsl", options)

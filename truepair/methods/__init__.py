@@ -73,7 +73,7 @@ METHODS: dict[str, Place] = {
     "bicro": Place("bicro.method:BiCro", "bicro.options:BiCroConfig"),
     "l2rm": Place("l2rm.method:L2RM", "l2rm.options:L2RMConfig"),
     "osa": Place("osa:OSA", "osa:OSAConfig"),
-    "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig"),
+    "in2r": Place("in2r.method:IN2R", "in2r.options:IN2RConfig", revision=2),
     "mscn": Place("mscn.method:MSCN", "mscn.options:MSCNConfig"),
     "npc": Place("npc.method:NPC", "npc.options:NPCConfig"),
     "rcsl": Place("rcsl.method:RCSL", "rcsl.options:RCSLConfig", revision=2),

@@ -18,7 +18,6 @@ PRINTED = Preset(
         "threshold": 0.5,
         "mixture": "released",
         "neighbours": 5,
-        "refiner": "released",
         "bank": 65536,
         "rematch_weight": None,
         "co_train": True,
@@ -35,7 +34,6 @@ PRINTED = Preset(
     augmentation=Augmentation(word_share=0.2, region_share=0.2),
     reasons={
         **COMMON,
-        "method.refiner": "a prototype begins as the plain mean of its neighbours",
         "method.second_pass": "half as long again, and worse where it was tried; without dropout it shows little new",
     },
     silent=(
@@ -62,8 +60,7 @@ PRINTED = Preset(
     equations={
         "warm-up loss": "losses.rematching:symmetric_cross_entropy",
         "bank": "methods.in2r.method:IN2R.fill_bank",
-        "prototypes": "methods.in2r.prototypes:GatedRefiner",
-        "prototypes, as released": "methods.in2r.prototypes:ReleasedRefiner",
+        "prototypes": "methods.in2r.prototypes:Refiner",
         "rematching": "methods.in2r.method:IN2R.rematched",
         "the whole": "methods.in2r.method:IN2R.network_loss",
     },

@@ -40,7 +40,7 @@ class IN2R(LossDivision):
         super().__init__(config)
         self.turns = self.networks
         self.reads_beside = config.second_pass == "taken"
-        self.auxiliary = AuxiliaryRefiners(config.refiner)
+        self.auxiliary = AuxiliaryRefiners()
         self.seen: dict[str, Tensor] = {}  # vectors of a pass over all pairs, until it is done
 
     def prepare(self, memory: CorrespondenceMemory) -> None:

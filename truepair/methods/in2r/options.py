@@ -28,11 +28,6 @@ class IN2RConfig(Options):
         "normal ones by a few steps, as released, believed unasked",
     )
     neighbours: int = option(5, "k, nearest pairs of the bank that make a prototype", least=1)
-    refiner: Literal["gated", "released"] = option(
-        "gated",
-        "how neighbours become a prototype: their mean, to which self-attention is added as far as it has learned to, "
-        "from 0 on; or, as released, their mean after self-attention and layer norm",
-    )
     bank: int = option(65536, "most pairs of the bank, those of the largest posteriors", least=1)
     rematch_weight: float | None = option(
         None,

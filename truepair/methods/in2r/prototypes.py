@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,31 +12,14 @@ from truepair.losses.products import products
 from truepair.methods.auxiliary import AuxiliaryNetworks
 
 HEADS = 4
-DROPOUT = 0.1  # of the released refiner
+DROPOUT = 0.1
 
 
-class GatedRefiner(nn.Module):
-    """Self-attention among k neighbours, added to them as far as it has learned to; their mean, of length 1.
+class Refiner(nn.Module):
+    """Self-attention among k neighbours, added to them, then layer norm; their mean, of length 1. As released.
 
-    The share that is added starts at 0, where a prototype is the plain mean: nothing but the loss that uses it teaches
-    a refiner. The order of the neighbours does not matter.
+    The order of the neighbours does not matter.
     """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.attention = nn.MultiheadAttention(width, HEADS if width % HEADS == 0 else 1, batch_first=True)
-        self.share = nn.Parameter(torch.zeros(()))
-
-    def forward(self, neighbours: Tensor) -> Tensor:
-        """(n, k, D) → (n, D)."""
-        normed = self.norm(neighbours)
-        attended, _ = self.attention(normed, normed, normed, need_weights=False)
-        return normalize((neighbours + self.share * attended).mean(dim=1), dim=1)
-
-
-class ReleasedRefiner(nn.Module):
-    """Self-attention among k neighbours, added to them, then layer norm; the mean, of length 1. As IN²R releases it."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -57,29 +38,21 @@ class ReleasedRefiner(nn.Module):
         return normalize(refined.mean(dim=1), dim=1)
 
 
-REFINERS: Mapping[str, type[nn.Module]] = MappingProxyType({"gated": GatedRefiner, "released": ReleasedRefiner})
-"""By the option `refiner`."""
-
-
 class Refiners(nn.ModuleList):
     """Of each network one for texts and one for images."""
 
-    def __init__(self, kind: str, networks: int, width: int) -> None:
-        made = REFINERS[kind]
-        super().__init__(nn.ModuleList([made(width), made(width)]) for _ in range(networks))
+    def __init__(self, networks: int, width: int) -> None:
+        super().__init__(nn.ModuleList([Refiner(width), Refiner(width)]) for _ in range(networks))
 
 
 class AuxiliaryRefiners(AuxiliaryNetworks):
     """The refiners, beside networks that start alike, so that vectors of one mean something to the other."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
     def build(self, engine: Any, before: nn.Module | None = None) -> nn.Module:
         networks = engine.networks()
         for network in networks[1:]:
             network.load_state_dict(networks[0].state_dict())
-        return Refiners(self.kind, len(networks), networks[0].vector_width)
+        return Refiners(len(networks), networks[0].vector_width)
 
 
 def nearest_partners(queries: Tensor, keys: Tensor, partners: Tensor, excluded: Tensor, count: int) -> Tensor:

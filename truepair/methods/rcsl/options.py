@@ -38,10 +38,10 @@ class RCSLConfig(Options):
         "optimizer and learning rate start afresh when partners are first looked up, and the best epoch is one of "
         "those that follow, as released",
     )
-    partners: Literal["remembered", "encoded"] = option(
-        "remembered",
-        "vectors of looked-up partners: those of the last pass over all pairs; or, as released, encoded with the "
-        "batch, unaltered, and trained like it, in half as much time again",
+    partners: Literal["encoded", "remembered"] = option(
+        "encoded",
+        "vectors of looked-up partners: encoded with the batch, unaltered, and trained like it, as released; or "
+        "those of the last pass over all pairs, which costs nothing",
         idle=UNMINED,
     )
     paired: Literal["division", "known"] = option(
