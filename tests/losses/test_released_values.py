@@ -27,6 +27,7 @@ from truepair.losses import (
     robust_info_nce,
     soft_margin,
 )
+from truepair.losses.clustering import multimodal_contrast, robust_clustering
 from truepair.losses.meta import meta_cross_entropy, score_margin
 from truepair.losses.rematching import rematching, symmetric_cross_entropy
 from truepair.methods import build_method
@@ -42,6 +43,7 @@ RANDOM = torch.rand(PAIRS, PAIRS, generator=torch.Generator().manual_seed(11), d
 MATRICES = {"S": (S, OTHER), "OTHER": (OTHER, RANDOM), "random": (RANDOM, S)}  # the second for what takes two
 UNEQUAL = 0.15 + 0.07 * torch.arange(PAIRS).double()
 CLEAN = (torch.arange(PAIRS) % 3 > 0).double()
+CLASSES = 7 * torch.arange(PAIRS) % 5
 DIAGONAL = (PAIRS - 1) / PAIRS  # the released means over negatives count the diagonal, as a zero
 
 
@@ -208,6 +210,8 @@ OWN = {
     ),
     "osa weights": lambda _, other: osa_weights(other),
     "osa loss": lambda s, other: osa_weights(other) * info_nce(s, temperature=0.05),
+    "mrl clustering": lambda s, other: sum(robust_clustering(side[:, :5] / 0.5, CLASSES) for side in (s, other)),
+    "mrl contrast": lambda s, other: multimodal_contrast(*sides(s, other), temperature=0.5),
     "in2r warm-up": lambda s, _: symmetric_cross_entropy(s),
     "in2r hinges": lambda s, _: hinge_ranking(s, margin=0.2),
     "in2r hinges within a modality": lambda s, _: hinge_ranking(s, margin=0.3),

@@ -33,7 +33,7 @@ def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def robust_clustering(logits: Tensor, labels: Tensor) -> Tensor:
-    """log(1 − p_y), (B,): the nearer a pair is to its class, the more it is pulled (MRL, eq. 4).
+    """log(1 − p_y), (B,): the nearer a pair is to its class, the more it is pulled (MRL, eq. 5).
 
     Cross entropy pulls those hardest that fit worst, which are the wrong labels; this one lets them be.
 
@@ -55,7 +55,9 @@ def robust_clustering(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def multimodal_contrast(images: Tensor, texts: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Each of the 2B items against all others of both modalities, its partner being the right one, (B,) (MRL, eq. 6).
+    """Each of the 2B items against all others of both modalities, its partner the right one, (B,) (MRL, eq. 6, 7).
+
+    An item is not compared with itself: eq. 6 prints that term in both sums, the released code takes it out.
 
     Args:
         images, texts: (B, D) unit rows; row i of both is pair i.
