@@ -49,7 +49,8 @@ PRINTED = Preset(
         "none, so the second pass sees the items without augmentation",
         "encodings are centred by the mean of their batch there, in evaluation too, so that a score depends on the "
         "others of its batch: not followed",
-        "features and words lose 30 % of their values to dropout before they are encoded; the global engine has none",
+        "features and words lose 30 % of their values to dropout before they are encoded, and words pass a residual "
+        "MLP before they are pooled; the global engine has neither",
         "the bank is a ring that the batches fill; here the pass over all pairs before an epoch makes it anew",
         "a noisy pair whose own vectors lie in the bank of the other network may find itself there; here it may not",
         "clean and noisy pairs come in batches of their own, as many steps an epoch as there are clean ones; here in "

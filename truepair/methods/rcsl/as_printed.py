@@ -48,6 +48,8 @@ PRINTED = Preset(
     not_expressed=(
         "500 to 5,000 images are known to be paired there, with all their captions: name their pairs with "
         "--clean-pairs. All others are known not to be, of which a method here is told nothing",
+        "regions and words are pooled by a softmax over them for each dimension, and words lose a tenth of their "
+        "values to dropout; the global engine pools by GPO and has no dropout",
         "words start from GloVe: give them with --word-vectors",
         "words are altered by its own shares (half unknown, 30 % random, the rest dropped)",
         "on MS-COCO an epoch before the mining sees a random fifth of the unpaired captions",
