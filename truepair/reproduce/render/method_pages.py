@@ -34,6 +34,10 @@ option expresses, and misprints. It also links equations to the lines that compu
 the paper's tables and its figures (names of tables and figures are those of `python -m truepair.reproduce`; figures
 measured so far are in [results.md](results.md)).
 
+Every loss is tested against plain loops of its equations, and where authors have released code, against what that
+returns on the same matrices (`tests/losses/test_released_values.py` and the file beside it). DisNCL, UOT-RCL and
+ELR-CMR have released none that could be found.
+
 Made from the presets beside the methods and from records (`python -m truepair.reproduce report`); a test says whether
 they are current.
 
