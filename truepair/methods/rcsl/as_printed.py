@@ -37,7 +37,7 @@ PRINTED = Preset(
         "training.batch_size": "128 in four of the five papers",
         "method.paired": "nothing is known of most data: the division by the losses (as NCR's, after a warm-up) stands "
         "for it, ours and not the paper's",
-        "method.restart": "ten points lower on dev (three seeds), as the optimizer forgets; one schedule for all methods",
+        "method.restart": "ten points lower on dev (three seeds); one schedule for all methods",
         "method.mine_once": "partners that a half-trained network looked up need not stay",
     },
     silent=(
