@@ -194,6 +194,20 @@ def test_partners_looked_up_once_stay():
         assert ("partners_kept" in record) == (not once)
 
 
+@pytest.mark.parametrize(
+    ("options", "epochs"),
+    [({}, [11, 12, 13]), ({"mine_once": True}, [11]), ({"mine_once": True, "partners": "remembered"}, [11, 12, 13])],
+)
+def test_of_known_pairs_all_are_read_where_partners_are_looked_up_or_remembered(options, epochs):
+    method = build_method("rcsl", {"paired": "known", **options})
+    assert [epoch for epoch in range(1, 14) if method.surveys(position(epoch))] == epochs
+    assert [epoch for epoch in range(1, 14) if method.looks_up(position(epoch))] == ([11] if options else [11, 12, 13])
+    memory = remembering(method, PAIRS, weight=WEIGHT)
+    method.survey(GivenForward([network()], IDS), position(11), memory)
+    method.start_epoch(position(11), memory)
+    assert ("bank_text" in memory.notes()) == ("partners" in options)
+
+
 def test_without_paired_items_the_others_spread():
     method, memory, given, _ = mined(mining_weight=0.0)
     memory.write("weight", None, torch.zeros(PAIRS))

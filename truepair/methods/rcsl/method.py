@@ -29,7 +29,7 @@ class RCSL(LossDivision):
     """Ranking and alignment of paired items, uniformity of all, matching with looked-up partners.
 
     Per pair the memory holds beside the division `image_partner` and `text_partner`, the pairs whose text (image) is
-    nearest to its image (text); its own where it is paired. The vectors of all pairs lie there as notes.
+    nearest to its image (text); its own where it is paired. Vectors of remembered partners lie there as notes.
     """
 
     name = "rcsl"
@@ -88,18 +88,29 @@ class RCSL(LossDivision):
     def divides(self, position: EpochPosition) -> bool:
         return position.overall > self.warm_up_epochs
 
+    def looked_up(self, position: EpochPosition) -> int:
+        """Which epoch it is from the first look-up on, that one being 1; less before it."""
+        return position.overall - self.unmined(sum(stage.epochs for stage in position.stages))
+
     def mines(self, position: EpochPosition) -> bool:
         """Whether partners are used in an epoch."""
-        unmined = self.unmined(sum(stage.epochs for stage in position.stages))
-        return self.config.mining_weight > 0 and position.overall > unmined
+        return self.config.mining_weight > 0 and self.looked_up(position) >= 1
+
+    def looks_up(self, position: EpochPosition) -> bool:
+        """Whether partners are looked up before an epoch."""
+        return self.mines(position) and (not self.config.mine_once or self.looked_up(position) == 1)
+
+    def reads_all(self, position: EpochPosition) -> bool:
+        """Whether an epoch needs the vectors of all pairs: to look partners up, or as those of remembered ones."""
+        return self.mines(position) if self.config.partners == "remembered" else self.looks_up(position)
 
     def surveys(self, position: EpochPosition) -> bool:
-        """For the division; where pairs are known, for the partners alone."""
-        return self.mines(position) if self.knows else super().surveys(position)
+        """For the division; where pairs are known, for the vectors alone."""
+        return self.reads_all(position) if self.knows else super().surveys(position)
 
     def survey(self, forward: Forward, position: EpochPosition, memory: CorrespondenceMemory) -> None:
         super().survey(forward, position, memory)
-        if not self.mines(position):
+        if not self.reads_all(position):
             return
         ids, network = forward.batch.ids.cpu(), forward.networks[0]
         for name, vectors in (("bank_image", network.images), ("bank_text", network.texts)):
@@ -109,19 +120,18 @@ class RCSL(LossDivision):
 
     def start_epoch(self, position: EpochPosition, memory: CorrespondenceMemory) -> dict[str, float]:
         scalars = {} if self.knows else super().start_epoch(position, memory)
-        if self.mines(position):
+        if self.looks_up(position):
+            scalars["partners_kept"] = self.look_up(memory)
+        if self.config.partners == "remembered":
             for name, vectors in self.seen.items():
                 memory.note(name, vectors)
-            self.seen = {}
-            first = position.overall - 1 == self.unmined(sum(stage.epochs for stage in position.stages))
-            if first or not self.config.mine_once:
-                scalars["partners_kept"] = self.look_up(memory)
+        self.seen = {}
         return scalars
 
     def look_up(self, memory: CorrespondenceMemory) -> float:
         """Partners of all pairs; the share of the unpaired ones that found the given one."""
         unpaired = (memory.read("weight") <= self.config.threshold).nonzero()[:, 0]
-        images, texts = (memory.noted(name).float() for name in ("bank_image", "bank_text"))
+        images, texts = (self.seen[name].float() for name in ("bank_image", "bank_text"))
         kept = []
         for field, queries, keys in (("image_partner", images, texts), ("text_partner", texts, images)):
             partner = torch.arange(memory.count)
