@@ -140,17 +140,11 @@ class BesidePartners(GivenForward):
         return GivenForward([GivenNetwork(images @ texts.T, images, texts)], ids)
 
 
-def rcsl_losses(s, other, epoch, **options):
-    """The sum over the pairs, and the vectors of images, texts, partner images and partner texts."""
-    method = build_method("rcsl", {"paired": "known", **options})
-    forward = BesidePartners(s, other)
-    loss = method.batch_loss(forward, EpochPosition(0, epoch, (Stage(16),)), remembering(method, PAIRS, weight=KNOWN))
-    return loss.per_pair, forward.leaves
-
-
 def rcsl_whole(s, other, epoch=16):
-    losses, leaves = rcsl_losses(s, other, epoch)
-    return losses.sum(), leaves
+    """The loss of all pairs, and the vectors of images, texts, partner images and partner texts."""
+    method, forward = build_method("rcsl", {"paired": "known"}), BesidePartners(s, other)
+    loss = method.batch_loss(forward, EpochPosition(0, epoch, (Stage(16),)), remembering(method, PAIRS, weight=KNOWN))
+    return loss.per_pair.sum(), forward.leaves
 
 
 def rcsl_slope(which):
