@@ -284,7 +284,8 @@ WHY = {
     "l2rm": ({}, "reads all pairs before an epoch"),
     "osa": ({}, "reads all pairs before an epoch"),
     "in2r": ({}, "trains 2 networks that teach each other"),
-    "rcsl": ({}, "reads all pairs before an epoch"),
+    "rcsl": ({}, "looks at other pairs beside"),
+    "rcsl with remembered partners": ({"partners": "remembered"}, "reads all pairs before an epoch"),
     "disncl": ({}, "heads and discriminators of its own"),
     **{name: ({}, "learns from class labels") for name in ("ce", "mrl", "elr-cmr", "uot-rcl")},
 }
