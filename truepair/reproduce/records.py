@@ -6,6 +6,7 @@ import fcntl
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,17 @@ def read_records(path: Path) -> list[Record]:
     """All records of a file, by name; none where there is no file. An InputError where a line is no record, or two have
     one name.
     """
+    if not path.exists():
+        return []
+    now = path.stat()
+    return list(_parsed(path, (now.st_ino, now.st_mtime_ns, now.st_size)))
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, state: tuple[int, ...]) -> tuple[Record, ...]:
+    """The records of a file in a state: a report reads those of most tables several times."""
     found: dict[str, Record] = {}
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             record = json.loads(line)
             name = record["name"]
@@ -29,7 +38,7 @@ def read_records(path: Path) -> list[Record]:
         if name in found:
             raise InputError(f"{path}, line {number}: a second record of {name}; delete one of them")
         found[name] = record
-    return [found[name] for name in sorted(found)]
+    return tuple(found[name] for name in sorted(found))
 
 
 def finished_and_diverged(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:

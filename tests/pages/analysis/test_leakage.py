@@ -1,6 +1,7 @@
 """Leakage against parts whose mutual information is known, the components it is estimated on, and the ridge map."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from truepair.data.pairs import Images, Pairs, Texts
 from truepair.errors import InputError
-from truepair.evaluation import mine
+from truepair.evaluation import jensen_shannon_information, mine
 from truepair.evaluation.subspaces import EncodedParts
 from truepair.pages.analysis.leakage import ceiling, leakage, leakage_between, principal_components
 from truepair.pages.analysis.retrieval import STRENGTHS, fit_ridge
@@ -41,8 +42,16 @@ def some_pairs(images, captions=2):
     )
 
 
-def test_more_shared_is_more_leakage_and_shuffled_pairs_share_nothing(monkeypatch):
+@pytest.fixture
+def quick(monkeypatch):
+    """One estimate instead of three, of a third of the steps."""
     monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
+    for estimate in (mine, jensen_shannon_information):
+        monkeypatch.setattr(f"truepair.pages.analysis.leakage.{estimate.__name__}", partial(estimate, steps=300))
+
+
+@pytest.mark.usefixtures("quick")
+def test_more_shared_is_more_leakage_and_shuffled_pairs_share_nothing():
     apart, some = (leakage_between(*two_parts(correlation), NAMES, seed=0) for correlation in (0.0, 0.8))
     assert apart.mine.mean < 0.1 and apart.jensen_shannon.mean < 0.03
     truth = -0.5 * 6 * math.log(1 - 0.8**2)  # of the latents; what is seen of them has noise
@@ -149,9 +158,9 @@ def test_a_constant_target_is_explained_by_nobody():
     assert math.isfinite(fit_ridge(torch.ones(30, 4), x, seed=0).explained(x, x))
 
 
-def test_noise_drowns_what_hides_in_small_differences(monkeypatch):
+@pytest.mark.usefixtures("quick")
+def test_noise_drowns_what_hides_in_small_differences():
     """An exclusive part that repeats the other one a hundred times smaller than what else it holds."""
-    monkeypatch.setattr("truepair.pages.analysis.leakage.ESTIMATES", 1)
     rng = np.random.default_rng(3)
     shared, own = rng.normal(size=(2, 400, 2))
     invariant = torch.from_numpy(np.hstack([shared, shared])).float()
