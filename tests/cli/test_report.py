@@ -144,9 +144,10 @@ def test_a_folder_of_the_user_is_left_alone(root, home, name):
 
 
 def test_a_report_is_written_anew(root, home):
-    report(root / "a" / "run", "--out", home / "own")
-    report(root / "a" / "run", root / "b" / "run", "--out", home / "two")
-    (home / "own" / "report.json").write_text("{}")
+    for _ in range(2):
+        report(root / "a" / "run", "--out", home / "own")
+        report(root / "a" / "run", root / "b" / "run", "--out", home / "two")
+        (home / "own" / "report.json").write_text("{}")
     report(root / "a" / "run", "--out", home / "own")
     assert json.loads((home / "own" / "report.json").read_text()) != {}
     report(root / "a" / "run", root / "unknown", "--out", home / "two")

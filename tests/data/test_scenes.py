@@ -128,9 +128,9 @@ def test_workers_change_nothing(scenes: Scenes) -> None:
 
 def test_seeds_and_splits_share_no_picture(scenes: Scenes) -> None:
     others = [
-        draw_scenes(40, seed=11, split="dev"),
-        draw_scenes(40, seed=11, split="test"),
-        draw_scenes(40, seed=12),
+        draw_scenes(100, seed=11, split="dev"),
+        draw_scenes(100, seed=11, split="test"),
+        draw_scenes(100, seed=12),
     ]
     pictures = [picture.tobytes() for part in (scenes, *others) for picture in part.pictures]
     assert len(set(pictures)) == len(pictures)

@@ -50,13 +50,14 @@ def integrated_jensen_shannon(rho: float) -> float:
 # --- Against the truth ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rho", "width"), [(0.0, 5), (0.5, 1), (0.9, 5)])
+@pytest.mark.parametrize("width", [1, 5])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_mine_of_gaussians(rho: float, width: int) -> None:
     truth = gaussian_information(rho, width)
     assert mine(*gaussians(rho, width, 20_000)) == pytest.approx(truth, rel=0.1, abs=0.01)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.9])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_jensen_shannon_of_gaussians(rho: float) -> None:
     truth = integrated_jensen_shannon(rho)
     assert jensen_shannon_information(*gaussians(rho, 1, 20_000)) == pytest.approx(truth, rel=0.1, abs=0.002)

@@ -105,7 +105,7 @@ def test_most_pairs_matched_but_the_network_has_learned_nothing_they_are_taken_l
 def test_a_cut_off_run_takes_them_later_too(many, tmp_path):
     whole = fit(many, tmp_path / "whole", 0.4, learning_rate=1e-6)
     assert "network_auroc" in whole.metrics[2]
-    cut_off(many, tmp_path, whole, (15, 25), 0.4, learning_rate=1e-6)
+    cut_off(many, tmp_path, whole, (8, 15, 25), 0.4, learning_rate=1e-6)
 
 
 def test_a_cut_off_run_keeps_them(many, tmp_path, half):
@@ -121,7 +121,7 @@ def test_a_cut_off_run_begins_anew_too(many, tmp_path, half, monkeypatch):
     assert whole.result["mismatch_share"]["share"] == 0.1
     assert whole.result["mismatch_share_by"] == "the network of the first stage"
     assert whole.metrics[2]["detection"]["auroc"] > 0.8 and fourth["detection"]["auroc"] == 0.5  # all labels are 1
-    cut_off(many, tmp_path, whole, (15, 35), 0.7)
+    cut_off(many, tmp_path, whole, (15, 35, 45), 0.7)
 
 
 def cut_off(folder, tmp_path, whole, after, noise, **options):
