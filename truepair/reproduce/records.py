@@ -27,8 +27,8 @@ def read_records(path: Path) -> list[Record]:
 
 @lru_cache(maxsize=64)
 def _parsed(path: Path, state: tuple[int, ...]) -> tuple[Record, ...]:
-    """The records of a file in a state (inode, time, size). Callers share them, so nobody may change one. A report reads
-    those of most tables several times.
+    """The records of a file in a state (inode, time, size). Callers share them, so nobody may change one. A report
+    reads those of most tables several times.
     """
     found: dict[str, Record] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
