@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 DATA ?= ../shared/data
 # Where this is set, each of the many processes that tests start would compile all it imports anew, torch too.
 unexport PYTHONDONTWRITEBYTECODE
-# Two test processes on two cores: one thread each, and threads that sleep while they wait. A file's tests stay in one
-# process, so that what they share is made once.
+# Three test processes on two cores, as some wait for browsers and for processes of their own: one thread each, and
+# threads that sleep while they wait. A file's tests stay in one process, so that what they share is made once. Files
+# come in the order of their names: sorted by how many tests they have, the few long ones would come last, one alone.
 THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 
 .PHONY: demo test lint bench results setup format clean
@@ -15,7 +16,7 @@ demo: setup
 	$(BIN)/truepair demo --out demo
 
 test: setup
-	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(THREADS) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Held-out first labels of our own method in whole runs: what they change, and that a resumed run has them."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -125,12 +126,12 @@ def test_a_cut_off_run_begins_anew_too(many, tmp_path, half, monkeypatch):
 
 
 def cut_off(folder, tmp_path, whole, after, noise, **options):
-    """Runs cut off after so many batches end as the whole one does."""
-    for batches in after:
-        cut = tmp_path / f"cut-{batches}"
-        with pytest.MonkeyPatch.context() as patch, stopped_after(patch, batches, saved=True):
-            fit(folder, cut, noise, **options)
-        assert_same_run(fit(folder, cut, noise, resume=True, **options).path, whole.path)
+    """A run cut off after so many batches, each time from where it had been cut off before, ends as the whole one."""
+    cut = tmp_path / "cut"
+    for before, batches in pairwise((0, *after)):
+        with pytest.MonkeyPatch.context() as patch, stopped_after(patch, batches - before, saved=True):
+            fit(folder, cut, noise, resume=before > 0, **options)
+    assert_same_run(fit(folder, cut, noise, resume=True, **options).path, whole.path)
 
 
 def test_a_method_that_was_stopped_while_it_looked_begins_anew(many, tmp_path, half, monkeypatch):
