@@ -240,17 +240,19 @@ class CrossFittedCCA:
             rows = places[block]
             images = unit(self.images.rows[rows] @ learned.images)
             texts = unit(self.texts.rows[rows] @ learned.texts)
-            scaled = images @ texts.T / self.temperature
-            exponentials, highest = np.exp(scaled - scaled.max()), scaled.max()
-            by_row, by_column = log_means(exponentials)
-            given[block] = scaled.diagonal() - highest - (by_row + by_column) / 2
-            image = self.image_rows[rows]
-            after = np.roll(np.arange(len(block)), -1)
+            logits = images @ texts.T
+            logits /= self.temperature
+            logits -= logits.max()
+            image, after = self.image_rows[rows], np.roll(np.arange(len(block)), -1)
+            own, other = logits.diagonal().copy(), logits[np.arange(len(block)), after]
+            exponentials = np.exp(logits, out=logits)
+            given[block] = own - (log_mean(exponentials, axis=1) + log_mean(exponentials, axis=0)) / 2
             # The partners of a wrong pair are seldom among its competitors: those of a synthetic one are taken out.
-            by_row, _ = log_means(np.where(np.eye(len(block), dtype=bool), 0.0, exponentials))
-            _, by_column = log_means(np.where(image[:, None] == image, 0.0, exponentials))
-            made = scaled[np.arange(len(block)), after] - highest - (by_row + by_column[after]) / 2
-            synthetic.append(made[image != image[after]])
+            np.fill_diagonal(exponentials, 0.0)
+            by_row = log_mean(exponentials, axis=1)
+            exponentials[image[:, None] == image] = 0.0
+            by_column = log_mean(exponentials, axis=0)
+            synthetic.append((other - (by_row + by_column[after]) / 2)[image != image[after]])
         return HeldOutScores(given, np.concatenate(synthetic))
 
 
@@ -260,7 +262,7 @@ def unit(rows: Array) -> Array:
     return rows / np.where(length > 0, length, 1.0)
 
 
-def log_means(exponentials: Array) -> tuple[Array, Array]:
-    """The log of the mean of every row, and of every column, of numbers that are not negative."""
-    rows, columns = (np.log(np.maximum(exponentials.mean(axis=axis), SMALLEST)) for axis in (1, 0))
-    return rows, columns
+def log_mean(exponentials: Array, axis: int) -> Array:
+    """The log of the mean along an axis, of numbers that are not negative."""
+    logarithms: Array = np.log(np.maximum(exponentials.mean(axis=axis), SMALLEST))
+    return logarithms
