@@ -143,6 +143,11 @@ def test_a_setting_that_diverges_says_so_and_is_no_difference():
     assert changed("ugncl", each, {"ugncl": whole, "ugncl-tolerance": gone}, "result.test.rsum") == (
         "diverges in epoch 3 or 4"
     )
+    some = {
+        "ugncl": [*whole, record("ugncl", 2, 300.0)],
+        "ugncl-tolerance": [*gone, record("ugncl-tolerance", 2, 290.0)],
+    }
+    assert changed("ugncl", each, some, "result.test.rsum") == ("−10.0 (one seed); 2 of 3 runs diverge in epoch 3 or 4")
     rows = {"ugncl": [*whole, gone[1]], "ugncl-tolerance": [record("ugncl-tolerance", 0, 190.0), record("x", 1, 9.0)]}
     assert changed("ugncl", each, rows, "result.test.rsum") == "−10.0 (one seed)"
 

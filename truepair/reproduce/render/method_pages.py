@@ -148,24 +148,26 @@ def row_of(name: str, option: str) -> str:
 
 
 def changed(name: str, each: Departure, rows: Mapping[str, list[Record]], figure: str) -> str:
-    """The paired difference over the seeds that both have; – where none was run; or where the runs stop."""
+    """The paired difference over the seeds that both have; – where none was run; and where runs stop."""
     row = row_of(name, each.option)
     base, _ = finished_and_diverged(rows.get(name, []))
     runs, diverged = finished_and_diverged(rows.get(row, []))
-    if stops := sorted({record["diverged"]["epoch"] for record in diverged}):
-        return f"diverges in epoch {' or '.join(map(str, stops))}"
+    when = " or ".join(map(str, sorted({record["diverged"]["epoch"] for record in diverged})))
     found, against = (
         {record["cell"]["seed"]: figure_of(record, figure) for record in records} for records in (runs, base)
     )
     differences = [found[seed] - against[seed] for seed in sorted(found.keys() & against.keys())]  # type: ignore[operator]
     if not differences:
-        return "–"
+        return f"diverges in epoch {when}" if diverged else "–"
     digits = MEASURED[figure][1]
-    old = with_it(each.option, runs[0], base[0]) + (OLDER if outdated([*runs, *base]) else "")
+    beside = with_it(each.option, runs[0], base[0]) + (OLDER if outdated([*runs, *base]) else "")
+    if diverged:
+        verb = "diverges" if len(diverged) == 1 else "diverge"
+        beside += f"; {len(diverged)} of {len(diverged) + len(runs)} runs {verb} in epoch {when}"
     mean = f"{statistics.fmean(differences):+.{digits}f}".replace("-", "−")
     if len(differences) == 1:
-        return f"{mean} (one seed){old}"
-    return f"{mean} ± {statistics.stdev(differences):.{digits}f}{old}"
+        return f"{mean} (one seed){beside}"
+    return f"{mean} ± {statistics.stdev(differences):.{digits}f}{beside}"
 
 
 def with_it(option: str, run: Record, base: Record) -> str:
